@@ -107,6 +107,8 @@ def checked_time(value: datetime, what: str) -> datetime:
     """
     if not isinstance(value, datetime):
         raise InvalidInput(f"{what} must be a datetime, not {type(value).__name__:.80}")
+    if value.tzinfo is UTC:
+        return value
     if value.tzinfo is None or value.utcoffset() is None:
         raise InvalidInput(f"{what} has no time zone. Say which, for example datetime.now(timezone.utc).")
     try:

@@ -24,12 +24,16 @@ from echoic.partition import (
     Segment,
     number_of,
 )
-from echoic.ranking import FUSIONS, channels, kernel, query_of, rank
-from echoic.ranking.bm25 import Postings
-from echoic.ranking.fusion import scaled, top
+from echoic.ranking import FUSIONS, channels, kernel, query_of, rank, relevance
+from echoic.ranking.bm25 import Postings, word_scores
+from echoic.ranking.channels import Channels
+from echoic.ranking.fusion import BROAD, CLOSE, blend, parts_of, scaled, top
+from echoic.ranking.fusion import _weighed as weighed
 from echoic.ranking.indexing import key_facet, source_facet, speaker_facet
 from echoic.ranking.late_interaction import late
 from echoic.ranking.layout import Candidates
+from echoic.ranking.rank import FLOOR
+from echoic.ranking.relevance import kind_of
 from echoic.text import content_words, word_of
 from scale import many
 
@@ -111,23 +115,27 @@ def entry(rng, row):
 
 def partition(rng, rows):
     """Rows of all kinds, with gaps, some without a vector or word pieces; a part of them patched again."""
-    made, segments = Partition(DIMENSIONS), {}
-    for row in range(rows):
-        if rng.random() < 0.1:
-            continue
+    made, segments, all_embedded = Partition(DIMENSIONS), {}, rng.random() < 0.5
+
+    def put(row):
         segment = segments.setdefault(row // SEGMENT_ROWS, Segment())
         segment.put(row % SEGMENT_ROWS, entry(rng, row))
-        if rng.random() < 0.8:
+        if all_embedded or rng.random() < 0.8:
             packed = Pieces(
                 unit(rng, int(rng.integers(1, 30)), AXES), np.zeros((0, 0), np.float32), ()
             ).packed()
-            segment.attach(row % SEGMENT_ROWS, unit(rng, DIMENSIONS), packed if rng.random() < 0.8 else None)
+            has_pieces = all_embedded or rng.random() < 0.8
+            segment.attach(row % SEGMENT_ROWS, unit(rng, DIMENSIONS), packed if has_pieces else None)
+
+    for row in range(rows):
+        if rng.random() >= 0.1:
+            put(row)
     made.patch(sorted(segments.items()))
     if segments and rng.random() < 0.7:
         Postings.of(made)  # filled before the patch, so that it is looked through as it is
         number = int(rng.choice(list(segments)))
         for slot in rng.integers(0, SEGMENT_ROWS, 4).tolist():
-            segments[number].put(slot, entry(rng, number * SEGMENT_ROWS + slot))
+            put(number * SEGMENT_ROWS + slot)
         made.patch([(number, segments[number])])
     return made
 
@@ -203,11 +211,15 @@ def bend(place, by):
 
 FAULTS = {
     "likeness": bend(-1, lambda like: like * np.float32(0.98)),
-    "words": bend(-1, lambda window: np.roll(window, 1)),
+    "words": bend(7, lambda window: np.roll(window, 1)),
     "find": lambda _given, found: (found[0], bytes(len(found[1]))),
-    "spread": bend(-1, lambda spread: -spread),
+    "channels": bend(-2, lambda meaning: -meaning),
+    "answers": bend(-1, lambda answer: answer + np.float32(0.1)),
+    "parts": bend(-3, lambda meaning: np.roll(meaning, 1)),
     "scaled": bend(-1, lambda moved: moved + np.float32(0.01) * np.arange(len(moved), dtype=np.float32)),
     "weighed": bend(-1, lambda total: total * np.float32(1.01)),
+    "evidence": bend(-1, lambda odds: odds + 1),
+    "likely": bend(-1, lambda likely: likely * np.float32(0.5)),
     "top": lambda _given, kept: kept[8:] + kept[:8],
 }
 
@@ -279,6 +291,31 @@ def test_late_interaction_is_numpys_and_the_same_bits_on_every_processor(seed, c
 
 
 @with_kernel
+@settings(max_examples=many(200, least=40), deadline=None)
+@given(seeds, st.sampled_from([0, 1, 2, 20, 70]), st.integers(1, 3))
+def test_words_are_scored_as_numpy_scores_them(seed, rows, count):
+    rng = np.random.default_rng(seed)
+    partitions = [partition(rng, rows) for _ in range(count)]
+    without = {1} if rng.random() < 0.3 else ()
+    places = [Candidates.of(p, include_past=rng.random() < 0.5, without=without) for p in partitions]
+    query = question(rng)
+    (statistics, *expected), *found = by_each(lambda: word_scores(query, places))
+    for compiled in found:
+        assert compiled.rows == statistics
+        text, near, _ = compiled[1:]
+        assert text.worth == expected[0].worth
+        assert text.unsaid == expected[0].unsaid
+        for own, nameless, window, i in zip(text.own, text.nameless, text.window, range(count), strict=True):
+            np.testing.assert_array_equal(own, expected[0].own[i])  # to the last bit
+            np.testing.assert_array_equal(nameless, expected[0].nameless[i])
+            np.testing.assert_allclose(window, expected[0].window[i], rtol=1e-5)
+        assert (near is None) == (expected[1] is None)
+        for i in range(0 if near is None else count):
+            np.testing.assert_allclose(near.own[i], expected[1].own[i], rtol=1e-6)
+            np.testing.assert_allclose(near.window[i], expected[1].window[i], rtol=1e-5)
+
+
+@with_kernel
 @settings(max_examples=many(100, least=15), deadline=None)
 @given(seeds, st.integers(0, 20), st.sampled_from([1, 7, 31, 32, 33, 64, 384]))
 def test_products_of_16_bit_floats_are_the_same_bits_on_every_processor(seed, rows, width):
@@ -324,6 +361,92 @@ def test_scores_are_scaled_as_numpy_scales_them(scores, seed, least):
 
 
 @with_kernel
+@settings(max_examples=many(200, least=40), deadline=None)
+@given(seeds, st.sampled_from([0, 1, 2, 20, 70]), st.integers(1, 3))
+def test_channels_and_their_weighing_are_numpys(seed, rows, count):
+    rng = np.random.default_rng(seed)
+    partitions = [partition(rng, rows) for _ in range(count)]
+    places = [Candidates.of(p, include_past=rng.random() < 0.5) for p in partitions]
+    query, picked = question(rng), rng.integers(0, 1 + sum(p.size for p in partitions), 9)
+
+    def computed():
+        with np.errstate(invalid="ignore"):
+            made = Channels(query, places, FLOOR)
+            parts = parts_of(made, made.sources)
+            at = picked[picked < made.starts[-1]]
+            return made, made.missed, parts, weighed(parts, BROAD), weighed(parts, CLOSE, at)
+
+    (made, *expected), *found = by_each(computed)
+    for compiled, *rest in found:
+        assert compiled.keys() == made.keys()
+        for name in made:
+            np.testing.assert_allclose(compiled[name], made[name], rtol=1e-5, atol=1e-6, err_msg=name)
+        np.testing.assert_array_equal(rest[0], expected[0])
+        assert list(rest[1]) == list(expected[1])
+        for name, part in expected[1].items():
+            np.testing.assert_allclose(rest[1][name], part, rtol=1e-5, atol=1e-5, err_msg=name)
+        for by_kernel, by_numpy in zip(rest[2:], expected[2:], strict=True):
+            np.testing.assert_allclose(by_kernel, by_numpy, rtol=1e-5, atol=1e-5)
+
+
+@with_kernel
+@settings(max_examples=many(200, least=30), deadline=None)
+@given(
+    st.lists(
+        st.one_of(st.just(float("nan")), st.floats(-(2.0**100), 2.0**100, width=32), st.integers(-2, 2)),
+        max_size=40,
+    ),
+    seeds,
+)
+def test_parts_have_the_bits_of_their_steps(scores, seed):
+    """Against the functions by which other fusions scale and weigh, whatever the scores are."""
+    rng = np.random.default_rng(seed)
+    window, meaning, own = (rng.permutation(np.array(scores, np.float32)) for _ in range(3))
+    ranged = rng.random(len(scores)) < 0.7 if rng.random() < 0.5 else None
+    keyed = (rng.random(len(scores)) < 0.3).astype(np.float32)
+    room = floats(4, len(scores))
+    with ranking_by(KERNEL), np.errstate(all="ignore"):
+        told = KERNEL.parts(window, meaning, own, keyed, ranged, 0.35, *room)
+        text, like, mine = scaled(window, 0, ranged), scaled(meaning, 0.35, ranged), scaled(own, 0.35, ranged)
+        assert told == (not (~np.isnan(text) & (np.isnan(like) | np.isnan(mine))).any())
+        text[keyed > 0] = np.fmax(text, like)[keyed > 0]
+        for made, expected in zip(room, (text, like, mine, np.where(keyed > 0, like, 0)), strict=True):
+            np.testing.assert_array_equal(made, expected)
+        rows, weights = rng.integers(0, max(len(scores), 1), 5 * bool(scores)), (0.45, -0.08, 1e20)
+        out, total = floats(len(rows)), floats(len(rows))
+        KERNEL.weighed((text, like, mine), weights, rows, out)
+        for part, weight in zip((text, like, mine), weights, strict=True):
+            total += np.float32(weight) * part[rows]
+        np.testing.assert_array_equal(out, total)
+
+
+@with_kernel
+@settings(max_examples=many(300, least=60), deadline=None)
+@given(seeds, st.sampled_from([1, 2, 20, 70]), st.integers(1, 3), st.sampled_from([1, 2, 10, 100]))
+def test_evidence_has_numpys_bits(seed, rows, count, limit):
+    rng = np.random.default_rng(seed)
+    partitions = [partition(rng, rows) for _ in range(count)]
+    places = [Candidates.of(p, include_past=rng.random() < 0.5) for p in partitions]
+    query = question(rng)
+    if query.vector is None or query.pieces is None:
+        return
+    with ranking_by(KERNEL), np.errstate(invalid="ignore"):
+        made = Channels(query, places, FLOOR, calls=rng.random() < 0.5)
+        made.among_people = made.among_people or rng.random() < 0.5
+        order = blend(made, limit)
+        kind = kind_of(made, semantic=True)
+        if not len(order.rows) or kind not in relevance.CLOSE:
+            return
+        given = made, relevance.hits_of(order.rows, order.beside), kind, float(order.scores[0])
+        expected, known = relevance._likely(*given), relevance.features(*given)
+        found = relevance._compiled(*given)
+        assert (found is None) == np.isnan(known["like"]).any()
+        if found is not None:
+            np.testing.assert_array_equal(found[0], expected)
+            assert found[1] == (known["asking"] > 0).any()
+
+
+@with_kernel
 def test_rows_that_are_equal_have_equal_scores_wherever_they_stand():
     rng = np.random.default_rng(3)
     made, segment = Partition(DIMENSIONS), Segment()
@@ -355,7 +478,8 @@ def ints(*values):
     return np.array(values, np.int32)
 
 
-FIRST, NOBODY, TWO = longs(0), ints(), longs(4, 5)  # rows 0 and 1 sit in slots 4 and 5 of ten
+FIRST, NOBODY, NONE, TWO = longs(0), ints(), longs(), longs(4, 5)  # rows 0 and 1 sit in slots 4 and 5 of ten
+UNSAID, UNCOUNTED = np.zeros(0, np.uint32), np.zeros(0, np.uint8)
 ROW_AT = ints(*[-1] * 4, 0, 1, *[-1] * 4)
 
 
@@ -371,12 +495,27 @@ def likeness_of(tokens=None, rows=FIRST, slot_of=TWO, row_at=ROW_AT, **given):
     )
 
 
-def words_of(row=(0, 1), bounds=(0, 2), term=(0,), groups=(0, 1), slot_of=TWO, head=10, rows=2):
-    row, term, bounds, groups = ints(*row), ints(*term), longs(*bounds), longs(*groups)
-    counts, window = np.ones(len(row), np.uint8), np.ones(9, np.float32)
-    of_terms = floats(max(len(bounds) - 1, 0)), groups, term, floats(len(term))
-    at = slot_of, ROW_AT, head, floats(2), floats(10)
-    return (row, counts, bounds, *of_terms, *at, window, np.ones(3, np.float32), floats(rows), floats(rows))
+def words_of(row=(0, 1), starts=(0, 1, 2), slot_of=TWO, row_at=ROW_AT, head=10, fresh=NOBODY, **given):
+    row, rows = ints(*row), given.get("rows", 2)
+    patched = given.get("stale", np.zeros(0, np.bool_)), fresh, *given.get("late", (UNSAID, UNCOUNTED))
+    postings = row, np.arange(len(row), dtype=np.uint32), np.ones(len(row), np.uint8), ints(*starts), *patched
+    layout = slot_of, row_at, floats(2), floats(len(row_at))
+    place = (
+        KERNEL.hold(given.get("segment_rows", 1), *postings),
+        KERNEL.hold(head, *layout),
+        KERNEL.hold(
+            0, given.get("eligible", np.ones(2, np.bool_)), given.get("counted", np.zeros(0, np.bool_))
+        ),
+    )
+    return (
+        given.get("places", (place,)),
+        given.get("asked", {0: 1, 1: 2}),
+        given.get("rarity", np.ones(4, np.float32)),
+        np.ones(4, np.float32),
+        np.ones(given.get("width", 9), np.float32),
+        given.get("names", frozenset({1})),
+        *(floats(rows), floats(rows), floats(rows)),
+    )
 
 
 def find_of(starts=(0, 1, 2), stale=None, eligible=None, fresh=NOBODY, bounds=2):
@@ -386,17 +525,40 @@ def find_of(starts=(0, 1, 2), stale=None, eligible=None, fresh=NOBODY, bounds=2)
     return (terms, *kept, *patched, eligible, np.zeros(bounds, np.int64))
 
 
-def spread_of(turns=(0, 1), slots=TWO, head=10, width=10):
+def channels_of(
+    turns=(0, 1), slots=TWO, head=10, width=10, rows=2, hidden=NONE, blind=NONE, near=None, held=None
+):
+    at = longs(*turns), slots, np.ones(width, np.float32)
+    held = KERNEL.hold(head, TWO, ROW_AT, floats(2), floats(10), *at) if held is None else held
+    by_row = floats(2), near, floats(2), floats(2)
+    room = floats(rows), floats(2), floats(2), np.zeros(2, np.bool_)
+    return (held, *by_row, hidden, blind, 0.1, np.ones(5, np.float32), *room)
+
+
+def answers_of(asked=(0,), answered=(1,), start=0, size=2):
+    at = NONE, NONE, floats(10), longs(*asked), ints(*answered)
+    return floats(size), KERNEL.hold(10, TWO, ROW_AT, floats(2), floats(10), *at), start, floats(size)
+
+
+def evidence_of(looked=(0, 1), rows=(1,), place=(0,), size=2, asked=(0.5, 0, 4), channels=None, **given):
+    compared = floats(given.get("compared", len(looked)))
+    by_row = floats(size), floats(2), given.get("speaker")
+    of_rows = longs(*rows), longs(*place), (None,) * 6 if channels is None else channels
+    numbers = np.zeros(given.get("logs", 4)), 1.0, 0.1, list(asked)
+    weights = floats(len(asked) + given.get("more", 1)), floats(given.get("right", 16))
     return (
-        floats(2),
-        longs(*turns),
-        slots,
-        head,
-        np.ones(width, np.float32),
-        np.ones(5, np.float32),
-        floats(2),
+        longs(*looked),
+        compared,
+        compared,
+        *by_row,
+        *of_rows,
+        *numbers,
+        *weights,
+        floats(given.get("out", 2)),
     )
 
+
+GIVEN = {"evidence": evidence_of, "words": words_of, "channels": channels_of, "answers": answers_of}
 
 REFUSED = {
     "rows behind the end": ("likeness", likeness_of(rows=longs(2))),
@@ -412,16 +574,34 @@ REFUSED = {
     "floats of 64 bits": ("likeness", likeness_of(axes=np.zeros((1, AXES)))),
     "every other axis": ("likeness", likeness_of(axes=floats(1, 2 * AXES)[:, ::2])),
     "room that is not to be written to": ("likeness", likeness_of(out=np.frombuffer(bytes(4), np.float32))),
-    "postings of no row": ("words", words_of(row=(0, 2))),
-    "postings of row -1": ("words", words_of(row=(-1, 0))),
-    "bounds beyond the postings": ("words", words_of(bounds=(0, 3))),
-    "bounds that descend": ("words", words_of(bounds=(0, 3, 2))),
-    "no bounds": ("words", words_of(bounds=(), term=(), groups=(0,))),
-    "a term that is not there": ("words", words_of(term=(1,))),
-    "groups beyond the terms": ("words", words_of(groups=(0, 2))),
-    "a slot that is not there": ("words", words_of(slot_of=longs(4, 10))),
-    "more sessions than slots": ("words", words_of(head=11)),
-    "less room than rows": ("words", words_of(rows=1)),
+    "postings of no row": ("words", {"row": (0, 2)}),
+    "postings of row -1": ("words", {"row": (-1, 0)}),
+    "fresh postings of no row": (
+        "words",
+        {"fresh": ints(2), "late": (np.zeros(1, np.uint32), np.ones(1, np.uint8))},
+    ),
+    "buckets beyond its postings": ("words", {"starts": (0, 1, 3)}),
+    "buckets that descend too far": ("words", {"starts": (0, 3, 2)}),
+    "buckets of which one is no power": ("words", {"starts": (0, 1, 1, 2)}),
+    "not one bucket": ("words", {"starts": (0,)}),
+    "segments without rows": ("words", {"segment_rows": 0}),
+    "fewer segments than rows": ("words", {"stale": np.zeros(1, np.bool_)}),
+    "a slot that is not there": ("words", {"slot_of": longs(4, 10)}),
+    "a slot of a row that is not there": ("words", {"row_at": ints(*[-1] * 4, 0, 2, *[-1] * 4)}),
+    "more sessions than slots": ("words", {"head": 11}),
+    "less room than rows": ("words", {"rows": 1}),
+    "a mask of fewer rows": ("words", {"eligible": np.ones(1, np.bool_)}),
+    "a mask of fewer counted rows": ("words", {"counted": np.ones(1, np.bool_)}),
+    "terms said more often than known": ("words", {"rarity": np.ones(1, np.float32)}),
+    "terms that are no numbers": ("words", {"asked": {"dog": 1}}),
+    "terms of 33 bits": ("words", {"asked": {1 << 32: 1}}),
+    "groups that are no dicts": ("words", {"asked": [(1, 2)]}),
+    "terms in a tuple": ("words", {"asked": (1, 2)}),
+    "names that are no set": ("words", {"names": 1}),
+    "places in a list": ("words", {"places": []}),
+    "places that hold nothing": ("words", {"places": ((None, None, None),)}),
+    "places that hold too little": ("words", {"places": ((KERNEL and KERNEL.hold(1),) * 3,)}),
+    "a window without a middle": ("words", {"width": 8}),
     "buckets beyond the postings": ("find", find_of(starts=(0, 1, 3))),
     "buckets that descend": ("find", find_of(starts=(0, 3, 2))),
     "three buckets": ("find", find_of(starts=(0, 1, 1, 2))),
@@ -430,14 +610,54 @@ REFUSED = {
     "rows beyond those that may be found": ("find", find_of(eligible=np.zeros(40, np.bool_))),
     "fresh rows beyond them": ("find", find_of(eligible=np.zeros(41, np.bool_), fresh=ints(41))),
     "room for fewer bounds": ("find", find_of(bounds=1)),
-    "turns that are not there": ("spread", spread_of(turns=(0, 2))),
-    "slots behind the head": ("spread", spread_of(slots=longs(4, 10))),
-    "a head behind the slots": ("spread", spread_of(width=9)),
+    "turns that are not there": ("channels", {"turns": (0, 2)}),
+    "turns of fewer slots": ("channels", {"slots": longs(4)}),
+    "slots behind the head": ("channels", {"slots": longs(4, 10)}),
+    "slots below 0": ("channels", {"slots": longs(-1, 4)}),
+    "a head behind the slots": ("channels", {"width": 9}),
+    "channels of fewer rows": ("channels", {"rows": 1}),
+    "hidden rows that are not there": ("channels", {"hidden": longs(2)}),
+    "rows below 0 without a vector": ("channels", {"blind": longs(-1)}),
+    "near words of fewer rows": ("channels", {"near": floats(1)}),
+    "a layout that is none": ("channels", {"held": 1}),
+    "questions that are not there": ("answers", {"asked": (2,)}),
+    "answers that are not there": ("answers", {"answered": (-1,)}),
+    "fewer answers than questions": ("answers", {"asked": (0, 1)}),
+    "rows behind the last score": ("answers", {"start": 1}),
+    "a start behind the last score": ("answers", {"start": 3}),
+    "scores of fewer rows": ("answers", {"size": 1}),
+    "compared rows that are not there": ("evidence", {"looked": (0, 2)}),
+    "similarities of fewer rows": ("evidence", {"compared": 1}),
+    "channels of other rows": ("evidence", {"size": 1}),
+    "a speaker of other rows": ("evidence", {"speaker": floats(1)}),
+    "hits that are not there": ("evidence", {"rows": (2,)}),
+    "hits below 0": ("evidence", {"rows": (-1,)}),
+    "no hits": ("evidence", {"rows": (), "place": (), "out": 1}),
+    "hits without a place": ("evidence", {"rows": (0, 1), "out": 3}),
+    "places behind the logarithms": ("evidence", {"place": (4,)}),
+    "features that are not known": ("evidence", {"asked": (5,)}),
+    "features that are words": ("evidence", {"asked": ("size",)}),
+    "more features than there can be": ("evidence", {"asked": (0.5,) * 33}),
+    "a weight too few": ("evidence", {"more": 0}),
+    "weights of other features": ("evidence", {"right": 15}),
+    "room for the hits alone": ("evidence", {"out": 1}),
+    "five channels": ("evidence", {"channels": (None,) * 5}),
+    "a channel of other rows": ("evidence", {"channels": (*[None] * 5, floats(1))}),
+    "odds without those of an answer": ("likely", (floats(2), longs(0, 0), 1.0, 1e-3, 0.99, floats(2))),
+    "places of fewer rows": ("likely", (floats(3), longs(0), 1.0, 1e-3, 0.99, floats(2))),
     "other dimensions": ("cosines", (np.zeros((2, 3), np.float16), floats(4), floats(2))),
     "rows of other floats": ("cosines", (floats(2, 4), floats(4), floats(2))),
-    "parts of other lengths": ("weighed", ((floats(3), floats(2)), (1.0, 1.0), floats(3))),
-    "fewer weights": ("weighed", ((floats(3),), (), floats(3))),
-    "weights that are no numbers": ("weighed", ((floats(3),), ("much",), floats(3))),
+    "parts of other lengths": ("weighed", ((floats(3), floats(2)), (1.0, 1.0), None, floats(3))),
+    "fewer weights": ("weighed", ((floats(3),), (), None, floats(3))),
+    "weights that are no numbers": ("weighed", ((floats(3),), ("much",), None, floats(3))),
+    "weighed rows that are not there": ("weighed", ((floats(3),), (1.0,), longs(0, 3), floats(2))),
+    "weighed rows below 0": ("weighed", ((floats(3),), (1.0,), longs(-1), floats(1))),
+    "room for fewer weighed rows": ("weighed", ((floats(3),), (1.0,), longs(0, 1), floats(1))),
+    "parts of other rows": ("parts", (floats(3), floats(2), floats(3), None, None, 0.35, *floats(4, 3))),
+    "less room for parts under keys": ("parts", (*floats(4, 3), None, 0.35, *floats(3, 3), floats(2))),
+    "less room for text": ("parts", (*floats(3, 3), None, None, 0.35, floats(2), *floats(3, 3))),
+    "keys of other rows": ("parts", (*floats(3, 3), floats(2), None, 0.35, *floats(4, 3))),
+    "ranged parts of other rows": ("parts", (*floats(3, 3), None, np.ones(2, np.bool_), 0.35, *floats(4, 3))),
     "a negative count": ("top", (floats(3), -1)),
     "too few arguments": ("top", (floats(3),)),
     "scaled into less": ("scaled", (floats(3), 0.0, None, floats(2))),
@@ -449,6 +669,7 @@ REFUSED = {
 @pytest.mark.parametrize("what", sorted(REFUSED))
 def test_what_does_not_fit_together_is_refused(what):
     name, given = REFUSED[what]
+    given = GIVEN[name](**given) if isinstance(given, dict) else given
     with pytest.raises((IndexError, ValueError, TypeError, BufferError)):
         getattr(KERNEL, name)(*given)
 
@@ -456,9 +677,17 @@ def test_what_does_not_fit_together_is_refused(what):
 @with_kernel
 def test_what_fits_together_is_taken():
     KERNEL.likeness(*likeness_of())
-    KERNEL.words(*words_of())
+    assert KERNEL.words(*words_of()) == [1.0, 1.0]
+    assert KERNEL.words(*words_of(asked=[{0: 0.5, 9: 1.0}, {}])) == [1.0, None]
+    assert KERNEL.words(*words_of(places=(), rows=0)) == [None, None]
+    assert KERNEL.words(*words_of(asked={})) == []
     KERNEL.find(*find_of(eligible=np.ones(41, np.bool_), stale=np.zeros(2, np.bool_), fresh=ints(3)))
-    KERNEL.spread(*spread_of())
+    KERNEL.channels(*channels_of(hidden=longs(0, 1), blind=longs(1), near=floats(2)))
+    assert KERNEL.evidence(*evidence_of()) == (False, False)
+    assert KERNEL.evidence(*evidence_of(looked=(), rows=(0, 1), place=(0, 3), out=3)) == (True, False)
+    KERNEL.likely(floats(1), longs(), 1.0, 1e-3, 0.99, floats(0))
+    KERNEL.answers(*answers_of())
+    KERNEL.answers(*answers_of(start=1, size=3))
 
 
 @with_kernel

@@ -12,8 +12,8 @@
 
 #include "kernel.h"
 
-#define INTERFACE 1 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
-#define MOST_ARRAYS 16
+#define INTERFACE 2 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
+#define MOST_ARRAYS 24
 
 static const Instructions *chosen;
 
@@ -29,18 +29,10 @@ static void let_go(Arrays *arrays)
         PyBuffer_Release(&arrays->views[--arrays->count]);
 }
 
-/* The numbers of `object`, which must be contiguous, of one of `formats` and so many (-1: any number, stored in
-   `found`); NULL, and an error is set, where they are not. */
-static void *numbers(Arrays *arrays, PyObject *object, const char *formats, Py_ssize_t size, Py_ssize_t *found, int written)
+/* The numbers of `view`, of one of `formats` and so many (-1: any number, stored in `found`); NULL, and an error is
+   set, where they are not. */
+static void *checked(const Py_buffer *view, const char *formats, Py_ssize_t size, Py_ssize_t *found)
 {
-    if (arrays->count == MOST_ARRAYS) {
-        PyErr_SetString(PyExc_SystemError, "too many arrays");
-        return NULL;
-    }
-    Py_buffer *view = &arrays->views[arrays->count];
-    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (written ? PyBUF_WRITABLE : 0)) < 0)
-        return NULL;
-    arrays->count++;
     const char *format = view->format ? view->format : "B";
     Py_ssize_t count = view->itemsize ? view->len / view->itemsize : 0;
     if (strlen(format) != 1 || !strchr(formats, format[0])) {
@@ -56,6 +48,20 @@ static void *numbers(Arrays *arrays, PyObject *object, const char *formats, Py_s
     /* an empty array may have no address */
     static double nothing;
     return view->buf ? view->buf : &nothing;
+}
+
+/* The numbers of `object`, which must be contiguous; see `checked`. */
+static void *numbers(Arrays *arrays, PyObject *object, const char *formats, Py_ssize_t size, Py_ssize_t *found, int written)
+{
+    if (arrays->count == MOST_ARRAYS) {
+        PyErr_SetString(PyExc_SystemError, "too many arrays");
+        return NULL;
+    }
+    Py_buffer *view = &arrays->views[arrays->count];
+    if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (written ? PyBUF_WRITABLE : 0)) < 0)
+        return NULL;
+    arrays->count++;
+    return checked(view, formats, size, found);
 }
 
 #define FLOATS "f"
@@ -88,17 +94,6 @@ static int given(Py_ssize_t count, Py_ssize_t wanted)
 INSIDE(inside64, int64_t)
 INSIDE(inside32, int32_t)
 
-/* Whether `bounds` ascend from 0 to `end`. */
-static int ascends(const int64_t *bounds, Py_ssize_t count, int64_t end)
-{
-    int wrong = count < 1 || bounds[0] != 0 || bounds[count - 1] != end;
-    for (Py_ssize_t i = 1; i < count; i++)
-        wrong |= bounds[i] < bounds[i - 1];
-    if (wrong)
-        PyErr_SetString(PyExc_ValueError, "bounds do not ascend from the first to the last");
-    return !wrong;
-}
-
 static int number(PyObject *object, double *into)
 {
     *into = PyFloat_AsDouble(object);
@@ -115,6 +110,67 @@ static int whole(PyObject *object, Py_ssize_t least, Py_ssize_t *into)
         return 0;
     }
     return 1;
+}
+
+/* ---- arrays that are kept for many calls ----------------------------------------------------------------- */
+
+#define HELD "echoic_kernel.held"
+
+/* Some arrays and a number, whose types and sizes every call checks again: only the asking for them is saved. */
+typedef struct {
+    int64_t number;
+    Py_ssize_t count;
+    Py_buffer views[];
+} Held;
+
+static void drop(Held *held)
+{
+    while (held->count)
+        PyBuffer_Release(&held->views[--held->count]);
+    free(held);
+}
+
+static void drop_capsule(PyObject *capsule)
+{
+    drop(PyCapsule_GetPointer(capsule, HELD));
+}
+
+PyDoc_STRVAR(hold_doc, "hold(number, *arrays)\n--\n\nWhat other functions take in place of these arrays.");
+
+static PyObject *hold(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Py_ssize_t number;
+    if (nargs < 1) {
+        PyErr_SetString(PyExc_TypeError, "a number is missing");
+        return NULL;
+    }
+    if (!whole(args[0], 0, &number))
+        return NULL;
+    Held *held = calloc(1, sizeof *held + (size_t)(nargs - 1) * sizeof *held->views);
+    if (!held)
+        return PyErr_NoMemory();
+    held->number = number;
+    for (; held->count < nargs - 1; held->count++)
+        if (PyObject_GetBuffer(args[held->count + 1], &held->views[held->count], PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
+            drop(held);
+            return NULL;
+        }
+    PyObject *capsule = PyCapsule_New(held, HELD, drop_capsule);
+    if (!capsule)
+        drop(held);
+    return capsule;
+}
+
+/* The arrays of `capsule`, at least `count`; NULL, and an error is set, where it has others. */
+static const Held *held_by(PyObject *capsule, Py_ssize_t count)
+{
+    const Held *held = PyCapsule_GetPointer(capsule, HELD);
+    if (held && held->count < count) {
+        PyErr_Format(PyExc_ValueError, "%zd arrays are held, not %zd", held->count, count);
+        return NULL;
+    }
+    return held;
 }
 
 /* ---- late interaction ------------------------------------------------------------------------------------ */
@@ -372,132 +428,126 @@ end:
     return done;
 }
 
-PyDoc_STRVAR(spread_doc, "spread(cosines, turns, slots, head, norms, window, out)\n--\n\n"
-                         "Write the cosine of each turn's and its neighbours' summed vector; of other rows their own.");
+/* own[rows] with the cosine of each turn's and its neighbours' summed vector; 0 without memory for it. */
+static int spread(const float *own, size_t rows, const int64_t *turn, const int64_t *slot, size_t count, size_t head,
+                  const float *norms, const float *window, size_t width, float *out)
+{
+    size_t reach = width / 2;
+    float *by_slot = calloc(head + 2 * reach + 1, sizeof *by_slot);
+    if (!by_slot)
+        return 0;
+    memcpy(out, own, rows * sizeof *out);
+    for (size_t i = 0; i < count; i++)
+        by_slot[slot[i] + (int64_t)reach] = own[turn[i]];
+    for (size_t i = 0; i < count; i++) {
+        float sum = 0;
+        for (size_t w = 0; w < width; w++)
+            sum += by_slot[slot[i] + (int64_t)w] * window[w];
+        out[turn[i]] = sum / norms[slot[i]];
+    }
+    free(by_slot);
+    return 1;
+}
 
-static PyObject *spread(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+PyDoc_STRVAR(channels_doc, "channels(layout, window, near, own, around, hidden, without_vector, floor, shape, text_window, "
+                           "vector_own, vector_window, missed)\n--\n\n"
+                           "Write the channels of one partition by its words' and its vectors' scores, and which rows none finds.");
+
+static PyObject *channels(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)module;
     Arrays arrays = {.count = 0};
     PyObject *done = NULL;
-    Py_ssize_t rows, count, slots, head, width;
-    const float *own, *norms, *window;
-    const int64_t *turn, *slot;
-    float *out, *by_slot = NULL;
+    const Held *layout;
+    Py_ssize_t rows, count, slots, hiding, blind, width;
+    const float *window, *near = NULL, *own, *around, *norms, *shape;
+    const int64_t *turn, *slot, *hidden, *without;
+    float *text, *vector, *meaning;
+    uint8_t *missed;
+    double floor;
 
-    if (!given(nargs, 7) || !whole(args[3], 0, &head))
+    if (!given(nargs, 13) || !number(args[7], &floor) || !(layout = held_by(args[0], 7)))
         return NULL;
-    if (!(own = numbers(&arrays, args[0], FLOATS, -1, &rows, 0)) || !(turn = numbers(&arrays, args[1], INT64, -1, &count, 0)) ||
-        !(slot = numbers(&arrays, args[2], INT64, count, NULL, 0)) || !(norms = numbers(&arrays, args[4], FLOATS, -1, &slots, 0)) ||
-        !(window = numbers(&arrays, args[5], FLOATS, -1, &width, 0)) || !(out = numbers(&arrays, args[6], FLOATS, rows, NULL, 1)))
+    if (!(turn = checked(&layout->views[4], INT64, -1, &count)) || !(slot = checked(&layout->views[5], INT64, count, NULL)) ||
+        !(norms = checked(&layout->views[6], FLOATS, -1, &slots)) || !(window = numbers(&arrays, args[1], FLOATS, -1, &rows, 0)) ||
+        (args[2] != Py_None && !(near = numbers(&arrays, args[2], FLOATS, rows, NULL, 0))) ||
+        !(own = numbers(&arrays, args[3], FLOATS, rows, NULL, 0)) || !(around = numbers(&arrays, args[4], FLOATS, rows, NULL, 0)) ||
+        !(hidden = numbers(&arrays, args[5], INT64, -1, &hiding, 0)) ||
+        !(without = numbers(&arrays, args[6], INT64, -1, &blind, 0)) || !(shape = numbers(&arrays, args[8], FLOATS, -1, &width, 0)) ||
+        !(text = numbers(&arrays, args[9], FLOATS, rows, NULL, 1)) || !(vector = numbers(&arrays, args[10], FLOATS, rows, NULL, 1)) ||
+        !(meaning = numbers(&arrays, args[11], FLOATS, rows, NULL, 1)) ||
+        !(missed = numbers(&arrays, args[12], MASK, rows, NULL, 1)))
         goto end;
-    if (head > slots || !inside64(turn, count, 0, rows) || !inside64(slot, count, 0, head)) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_IndexError, "there are fewer slots than sessions take");
+    if (layout->number > slots) {
+        PyErr_SetString(PyExc_IndexError, "there are fewer slots than sessions take");
         goto end;
     }
-    Py_ssize_t reach = width / 2;
-    by_slot = calloc((size_t)(head + 2 * reach + 1), sizeof *by_slot);
-    if (!by_slot) {
+    if (!inside64(turn, count, 0, rows) || !inside64(slot, count, 0, layout->number) || !inside64(hidden, hiding, 0, rows) ||
+        !inside64(without, blind, 0, rows))
+        goto end;
+    if (!spread(around, (size_t)rows, turn, slot, (size_t)count, (size_t)layout->number, norms, shape, (size_t)width, meaning)) {
         PyErr_NoMemory();
         goto end;
     }
-    Py_BEGIN_ALLOW_THREADS
-    memcpy(out, own, (size_t)rows * sizeof *out);
-    for (Py_ssize_t i = 0; i < count; i++)
-        by_slot[slot[i] + reach] = own[turn[i]];
-    for (Py_ssize_t i = 0; i < count; i++) {
-        float sum = 0;
-        for (Py_ssize_t w = 0; w < width; w++)
-            sum += by_slot[slot[i] + w] * window[w];
-        out[turn[i]] = sum / norms[slot[i]];
+    for (Py_ssize_t i = 0; i < rows; i++) {
+        text[i] = near ? window[i] + near[i] : window[i];
+        vector[i] = own[i];
     }
-    Py_END_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < hiding; i++)
+        text[hidden[i]] = NAN;
+    for (Py_ssize_t i = 0; i < blind; i++)
+        vector[without[i]] = meaning[without[i]] = NAN;
+    for (Py_ssize_t i = 0; i < rows; i++)
+        missed[i] = !(vector[i] >= (float)floor || text[i] > 0);
     done = Py_NewRef(Py_None);
 
 end:
-    free(by_slot);
+    let_go(&arrays);
+    return done;
+}
+
+PyDoc_STRVAR(answers_doc, "answers(scores, layout, start, out)\n--\n\n"
+                          "Write into the partition's rows of out, from `start`, how well the turn before each matches, from 0 to 1.");
+
+static PyObject *answers(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    const Held *layout;
+    Py_ssize_t rows, start, size, count;
+    const float *scores;
+    const int64_t *asked;
+    const int32_t *answered;
+    float *out, high = -INFINITY;
+
+    if (!given(nargs, 4) || !whole(args[2], 0, &start) || !(layout = held_by(args[1], 9)))
+        return NULL;
+    if (!checked(&layout->views[0], INT64, -1, &rows) || !(asked = checked(&layout->views[7], INT64, -1, &count)) ||
+        !(answered = checked(&layout->views[8], INT32, count, NULL)) || !(scores = numbers(&arrays, args[0], FLOATS, -1, &size, 0)) ||
+        !(out = numbers(&arrays, args[3], FLOATS, size, NULL, 1)))
+        goto end;
+    if (start > size || rows > size - start) {
+        PyErr_SetString(PyExc_IndexError, "the partition has more rows than there are scores");
+        goto end;
+    }
+    if (!inside64(asked, count, 0, rows) || !inside32(answered, count, 0, rows))
+        goto end;
+    for (Py_ssize_t i = 0; i < size; i++)
+        high = scores[i] > high ? scores[i] : high;
+    float by = (float)(1 / ((double)high + 1e-9));
+    for (Py_ssize_t i = 0; i < rows; i++)
+        out[start + i] = 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        out[start + answered[i]] = scores[start + asked[i]] * by;
+    done = Py_NewRef(Py_None);
+
+end:
     let_go(&arrays);
     return done;
 }
 
 /* ---- words ----------------------------------------------------------------------------------------------- */
-
-PyDoc_STRVAR(words_doc,
-             "words(row, count, bounds, worth, groups, term, closeness, slot_of, row_at, head, lengths, window_lengths, window,"
-             " norms, own, around)\n--\n\n"
-             "Write BM25 of each row, and of each with its neighbours unless around is None: for each group the best of its terms.");
-
-static PyObject *words(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    (void)module;
-    Arrays arrays = {.count = 0};
-    Room room = {0};
-    PyObject *done = NULL;
-    double *sums = NULL;
-    Postings said = {0};
-    Py_ssize_t postings, bounds, rows, slots, head, groups, terms, width;
-    const int64_t *group;
-    const int32_t *term;
-    const float *closeness, *norms;
-    float *own, *around = NULL;
-
-    if (!given(nargs, 16) || !whole(args[9], 0, &head))
-        return NULL;
-    if (!(said.row = numbers(&arrays, args[0], INT32, -1, &postings, 0)) ||
-        !(said.count = numbers(&arrays, args[1], COUNTS, postings, NULL, 0)) ||
-        !(said.bounds = numbers(&arrays, args[2], INT64, -1, &bounds, 0)) || !ascends(said.bounds, bounds, postings) ||
-        !(said.worth = numbers(&arrays, args[3], FLOATS, bounds - 1, NULL, 0)) ||
-        !(group = numbers(&arrays, args[4], INT64, -1, &groups, 0)) || !(term = numbers(&arrays, args[5], INT32, -1, &terms, 0)) ||
-        !ascends(group, groups, terms) || !inside32(term, terms, 0, bounds - 1) ||
-        !(closeness = numbers(&arrays, args[6], FLOATS, terms, NULL, 0)) ||
-        !(said.slot_of = numbers(&arrays, args[7], INT64, -1, &rows, 0)) || !inside32(said.row, postings, 0, rows) ||
-        !(said.row_at = numbers(&arrays, args[8], INT32, -1, &slots, 0)) ||
-        !(said.lengths = numbers(&arrays, args[10], FLOATS, rows, NULL, 0)) ||
-        !(said.window_lengths = numbers(&arrays, args[11], FLOATS, slots, NULL, 0)) ||
-        !(said.window = numbers(&arrays, args[12], FLOATS, -1, &width, 0)) || !(norms = numbers(&arrays, args[13], FLOATS, 3, NULL, 0)) ||
-        !(own = numbers(&arrays, args[14], FLOATS, rows, NULL, 1)) ||
-        (args[15] != Py_None && !(around = numbers(&arrays, args[15], FLOATS, rows, NULL, 1))))
-        goto end;
-    if (head > slots || !inside64(said.slot_of, rows, 0, slots) || !inside32(said.row_at, slots, -1, rows) || width % 2 == 0) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "slots and window do not fit together");
-        goto end;
-    }
-    said.head = head;
-    said.width = slots;
-    said.reach = width / 2;
-    said.norm = norms[0];
-    said.norm_by_length = norms[1];
-    said.window_norm_by_length = norms[2];
-    size_t most = (size_t)(rows > slots ? rows : slots) + 1;
-    sums = calloc(2 * (size_t)rows + 1, sizeof *sums);
-    room.best = calloc(most, sizeof *room.best);
-    room.marked = calloc(most, sizeof *room.marked);
-    room.around = calloc((size_t)slots + 1, sizeof *room.around);
-    room.touched = calloc((size_t)slots + 1, sizeof *room.touched);
-    if (!sums || !room.best || !room.marked || !room.around || !room.touched) {
-        PyErr_NoMemory();
-        goto end;
-    }
-    Py_BEGIN_ALLOW_THREADS
-    score_words(&said, group, (size_t)groups - 1, term, closeness, &room, sums, around ? sums + rows : NULL);
-    for (Py_ssize_t i = 0; i < rows; i++)
-        own[i] = (float)sums[i];
-    for (Py_ssize_t i = 0; around && i < rows; i++)
-        around[i] = (float)sums[rows + i];
-    Py_END_ALLOW_THREADS
-    done = Py_NewRef(Py_None);
-
-end:
-    free(sums);
-    free(room.best);
-    free(room.marked);
-    free(room.around);
-    free(room.touched);
-    let_go(&arrays);
-    return done;
-}
 
 /* Who says each of `terms`. Where `into` is NULL they are only counted. */
 typedef struct {
@@ -599,6 +649,342 @@ end:
     return done;
 }
 
+/* What is asked for: groups of terms, of which the best one counts. */
+typedef struct {
+    size_t groups, terms;
+    int64_t *bounds; /* [groups + 1] */
+    uint32_t *term;
+    float *times, *closeness;
+    int32_t *place;
+    float *worth;
+    int64_t *saying; /* how many rows say it */
+} Wanted;
+
+static int want_term(Wanted *wanted, PyObject *term, PyObject *value, int counted)
+{
+    unsigned long which = PyLong_AsUnsignedLong(term);
+    double much;
+    if (which == (unsigned long)-1 && PyErr_Occurred())
+        return 0;
+    if (which > UINT32_MAX) {
+        PyErr_SetString(PyExc_ValueError, "a term has 32 bits");
+        return 0;
+    }
+    if (!number(value, &much))
+        return 0;
+    wanted->term[wanted->terms] = (uint32_t)which;
+    wanted->times[wanted->terms] = counted ? (float)much : 1;
+    wanted->closeness[wanted->terms] = counted ? 1 : (float)much;
+    wanted->place[wanted->terms] = (int32_t)wanted->terms;
+    wanted->terms++;
+    return 1;
+}
+
+static void forget(Wanted *wanted)
+{
+    free(wanted->bounds);
+    free(wanted->term);
+    free(wanted->times);
+    free(wanted->closeness);
+    free(wanted->place);
+    free(wanted->worth);
+    free(wanted->saying);
+}
+
+/* Reads `asked`: terms with how often they are asked for, each a group; or a list of groups, terms with closeness. */
+static int read_wanted(Wanted *wanted, PyObject *asked)
+{
+    int each = PyDict_Check(asked);
+    PyObject *term, *value;
+    if (!each && !PyList_Check(asked)) {
+        PyErr_SetString(PyExc_TypeError, "terms must be a dict, or a list of them");
+        return 0;
+    }
+    Py_ssize_t groups = each ? PyDict_Size(asked) : PyList_Size(asked), terms = each ? groups : 0;
+    for (Py_ssize_t i = 0; !each && i < groups; i++) {
+        if (!PyDict_Check(PyList_GetItem(asked, i))) {
+            PyErr_SetString(PyExc_TypeError, "a group must be a dict");
+            return 0;
+        }
+        terms += PyDict_Size(PyList_GetItem(asked, i));
+    }
+    size_t room = (size_t)terms + 1;
+    wanted->bounds = calloc((size_t)groups + 1, sizeof *wanted->bounds);
+    wanted->term = calloc(room, sizeof *wanted->term);
+    wanted->times = calloc(room, sizeof *wanted->times);
+    wanted->closeness = calloc(room, sizeof *wanted->closeness);
+    wanted->place = calloc(room, sizeof *wanted->place);
+    wanted->worth = calloc(room, sizeof *wanted->worth);
+    wanted->saying = calloc(room, sizeof *wanted->saying);
+    if (!wanted->bounds || !wanted->term || !wanted->times || !wanted->closeness || !wanted->place || !wanted->worth ||
+        !wanted->saying) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < (each ? 1 : groups); i++) {
+        PyObject *group = each ? asked : PyList_GetItem(asked, i);
+        for (Py_ssize_t at = 0; PyDict_Next(group, &at, &term, &value);) {
+            if (wanted->terms == (size_t)terms || !want_term(wanted, term, value, each)) {
+                if (!PyErr_Occurred())
+                    PyErr_SetString(PyExc_RuntimeError, "terms were added meanwhile");
+                return 0;
+            }
+            if (each)
+                wanted->bounds[++wanted->groups] = (int64_t)wanted->terms;
+        }
+        if (!each)
+            wanted->bounds[++wanted->groups] = (int64_t)wanted->terms;
+    }
+    return 1;
+}
+
+/* What one partition says of what is asked for. */
+typedef struct {
+    Postings said;
+    Py_ssize_t rows;
+    int32_t *row;
+    uint8_t *count;
+    int64_t *bounds;
+    const uint8_t *counted;
+} Place;
+
+/* Reads (postings, layout, eligible) and finds every posting of `wanted`; 0 and an error where it cannot. */
+static int read_place(Place *place, PyObject *given, const Wanted *wanted)
+{
+    Buckets from = {0};
+    Py_ssize_t postings, starts, stale, turns, counted;
+    if (!PyTuple_Check(given) || PyTuple_Size(given) != 3) {
+        PyErr_SetString(PyExc_TypeError, "a place must be a tuple of three");
+        return 0;
+    }
+    const Held *words = held_by(PyTuple_GetItem(given, 0), 8), *layout = words ? held_by(PyTuple_GetItem(given, 1), 4) : NULL;
+    const Held *eligible = layout ? held_by(PyTuple_GetItem(given, 2), 2) : NULL;
+    Postings *said = &place->said;
+    if (!eligible || !(from.row = checked(&words->views[0], INT32, -1, &postings)) ||
+        !(from.term = checked(&words->views[1], UINT32, postings, NULL)) ||
+        !(from.count = checked(&words->views[2], COUNTS, postings, NULL)) ||
+        !(from.starts = checked(&words->views[3], INT32, -1, &starts)) ||
+        !(from.stale = checked(&words->views[4], MASK, -1, &stale)) ||
+        !(from.fresh_row = checked(&words->views[5], INT32, -1, &from.fresh)) ||
+        !(from.fresh_term = checked(&words->views[6], UINT32, from.fresh, NULL)) ||
+        !(from.fresh_count = checked(&words->views[7], COUNTS, from.fresh, NULL)) ||
+        !(said->slot_of = checked(&layout->views[0], INT64, -1, &place->rows)) ||
+        !(said->row_at = checked(&layout->views[1], INT32, -1, &turns)) ||
+        !(said->lengths = checked(&layout->views[2], FLOATS, place->rows, NULL)) ||
+        !(said->window_lengths = checked(&layout->views[3], FLOATS, turns, NULL)) ||
+        !(from.eligible = checked(&eligible->views[0], MASK, place->rows, NULL)) ||
+        !(place->counted = checked(&eligible->views[1], MASK, -1, &counted)))
+        return 0;
+    if (counted && counted != place->rows) {
+        PyErr_SetString(PyExc_ValueError, "not every row is counted or not");
+        return 0;
+    }
+    if (!counted)
+        place->counted = NULL;
+    if (eligible->number)
+        from.eligible = NULL;
+    said->head = layout->number;
+    said->width = turns;
+    from.segment_rows = (Py_ssize_t)words->number;
+    from.mask = (uint32_t)(starts - 2);
+    int wrong = starts < 2 || ((starts - 1) & (starts - 2)) != 0 || from.segment_rows < 1 || said->head > turns;
+    int64_t end = place->rows, room = 1;
+    if (!stale)
+        from.stale = NULL;
+    else if (!wrong && stale < end / from.segment_rows)
+        end = stale * from.segment_rows;
+    for (size_t i = 0; !wrong && i < wanted->terms; i++) {
+        int32_t first = from.starts[wanted->term[i] & from.mask], last = from.starts[(wanted->term[i] & from.mask) + 1];
+        wrong = first < 0 || last < first || last > postings;
+        room += wrong ? 0 : last - first + from.fresh;
+    }
+    if (wrong) {
+        PyErr_SetString(PyExc_ValueError, "buckets do not ascend from the first posting to the last");
+        return 0;
+    }
+    place->row = malloc((size_t)room * sizeof *place->row);
+    place->count = malloc((size_t)room * sizeof *place->count);
+    place->bounds = calloc(wanted->terms + 1, sizeof *place->bounds);
+    if (!place->row || !place->count || !place->bounds) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    if (!inside64(said->slot_of, place->rows, 0, turns) || !inside32(said->row_at, turns, -1, place->rows) ||
+        !inside32(from.fresh_row, from.fresh, 0, place->rows))
+        return 0;
+    for (size_t i = 0; i < wanted->terms; i++) {
+        int32_t first = from.starts[wanted->term[i] & from.mask], last = from.starts[(wanted->term[i] & from.mask) + 1];
+        if (!inside32(from.row + first, last - first, 0, end))
+            return 0;
+        int64_t at = place->bounds[i];
+        place->bounds[i + 1] = at + look_up(&from, wanted->term[i], place->row + at, place->count + at);
+    }
+    said->row = place->row;
+    said->count = place->count;
+    said->bounds = place->bounds;
+    return 1;
+}
+
+/* How many rows say each term: at least one if any row does. A row that another one represents is not counted. */
+static void count_saying(const Place *places, Py_ssize_t count, Wanted *wanted)
+{
+    for (size_t i = 0; i < wanted->terms; i++) {
+        int64_t total = 0;
+        for (Py_ssize_t p = 0; p < count; p++)
+            for (int64_t k = places[p].bounds[i]; k < places[p].bounds[i + 1]; k++)
+                total += places[p].count[k] > 0;
+        for (Py_ssize_t p = 0; p < count; p++) {
+            int there = total > 0;
+            for (int64_t k = places[p].bounds[i]; places[p].counted && k < places[p].bounds[i + 1]; k++)
+                total -= places[p].count[k] > 0 && !places[p].counted[places[p].row[k]];
+            total = there && total < 1 ? 1 : total;
+        }
+        wanted->saying[i] = total;
+    }
+}
+
+/* Adds to `sums` the BM25 of every term that is not `left_out`, term by term. */
+static void sum_own(const Postings *said, const Wanted *wanted, const uint8_t *left_out, double *sums)
+{
+    for (size_t i = 0; i < wanted->terms; i++)
+        for (int64_t p = said->bounds[i]; !left_out[i] && p < said->bounds[i + 1]; p++) {
+            float norm = said->norm + said->lengths[said->row[p]] * said->norm_by_length;
+            sums[said->row[p]] += said->count[p] / (said->count[p] + norm) * wanted->worth[i];
+        }
+}
+
+/* BM25 of one partition's rows into own, around and nameless, if it is not NULL; 0 without memory for it. */
+static int score_place(const Place *place, const Wanted *wanted, const uint8_t *left_out, float *own, float *around,
+                       float *nameless)
+{
+    Room room = {0};
+    size_t rows = (size_t)place->rows, slots = (size_t)place->said.width, most = (rows > slots ? rows : slots) + 1;
+    double *sums = calloc(3 * rows + 1, sizeof *sums);
+    room.best = calloc(most, sizeof *room.best);
+    room.marked = calloc(most, sizeof *room.marked);
+    room.around = calloc(slots + 1, sizeof *room.around);
+    room.touched = calloc(slots + 1, sizeof *room.touched);
+    int there = sums && room.best && room.marked && room.around && room.touched;
+    if (there) {
+        score_words(&place->said, wanted->bounds, wanted->groups, wanted->place, wanted->closeness, &room, sums, sums + rows);
+        if (nameless)
+            sum_own(&place->said, wanted, left_out, sums + 2 * rows);
+        for (size_t i = 0; i < rows; i++) {
+            own[i] = (float)sums[i];
+            around[i] = (float)sums[rows + i];
+        }
+        for (size_t i = 0; nameless && i < rows; i++)
+            nameless[i] = (float)sums[2 * rows + i];
+    }
+    free(sums);
+    free(room.best);
+    free(room.marked);
+    free(room.around);
+    free(room.touched);
+    return there;
+}
+
+/* The rarity of each term, None of those that nobody says. */
+static PyObject *rarities(const Wanted *wanted, const float *rarity)
+{
+    PyObject *found = PyList_New((Py_ssize_t)wanted->terms);
+    for (size_t i = 0; found && i < wanted->terms; i++) {
+        PyObject *one = wanted->saying[i] > 0 ? PyFloat_FromDouble(rarity[wanted->saying[i]]) : Py_NewRef(Py_None);
+        if (!one)
+            Py_CLEAR(found);
+        else
+            PyList_SetItem(found, (Py_ssize_t)i, one);
+    }
+    return found;
+}
+
+PyDoc_STRVAR(words_doc,
+             "words(places, asked, rarity, norms, window, names, own, around, nameless)\n--\n\n"
+             "Write BM25 of each row, and of each with its neighbours; into nameless without the terms `names`, unless it is None.\n"
+             "A place holds postings, layout, and the masks eligible and counted. The rarity of each term is\n"
+             "that of how many rows say it; they are returned, None where nobody does.");
+
+static PyObject *words(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    Wanted wanted = {0};
+    Place *places = NULL;
+    uint8_t *left_out = NULL;
+    PyObject *done = NULL;
+    Py_ssize_t count, rarities_known, width, rows;
+    const float *rarity, *norms, *window;
+    float *own, *around, *nameless = NULL;
+    int there = 1;
+
+    if (!given(nargs, 9))
+        return NULL;
+    if (!PyTuple_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "places must be a tuple");
+        return NULL;
+    }
+    count = PyTuple_Size(args[0]);
+    places = calloc((size_t)count + 1, sizeof *places);
+    if (!places)
+        return PyErr_NoMemory();
+    if (!read_wanted(&wanted, args[1]) || !(rarity = numbers(&arrays, args[2], FLOATS, -1, &rarities_known, 0)) ||
+        !(norms = numbers(&arrays, args[3], FLOATS, 4, NULL, 0)) || !(window = numbers(&arrays, args[4], FLOATS, -1, &width, 0)) ||
+        !(own = numbers(&arrays, args[6], FLOATS, -1, &rows, 1)) || !(around = numbers(&arrays, args[7], FLOATS, rows, NULL, 1)) ||
+        (args[8] != Py_None && !(nameless = numbers(&arrays, args[8], FLOATS, rows, NULL, 1))))
+        goto end;
+    left_out = calloc(wanted.terms + 1, 1);
+    if (!left_out) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    for (size_t i = 0; nameless && i < wanted.terms; i++) {
+        PyObject *term = PyLong_FromUnsignedLong(wanted.term[i]);
+        int is_name = term ? PySequence_Contains(args[5], term) : -1;
+        Py_XDECREF(term);
+        if (is_name < 0)
+            goto end;
+        left_out[i] = (uint8_t)is_name;
+    }
+    Py_ssize_t total = 0;
+    for (Py_ssize_t p = 0; p < count; p++) {
+        if (!read_place(&places[p], PyTuple_GetItem(args[0], p), &wanted))
+            goto end;
+        places[p].said.worth = wanted.worth;
+        places[p].said.window = window;
+        places[p].said.reach = width / 2;
+        places[p].said.norm = norms[0];
+        places[p].said.norm_by_length = norms[1];
+        places[p].said.window_norm_by_length = norms[2];
+        total += places[p].rows;
+    }
+    if (total != rows || width % 2 == 0) {
+        PyErr_SetString(PyExc_ValueError, "places, window and the room for scores do not fit together");
+        goto end;
+    }
+    count_saying(places, count, &wanted);
+    if (!inside64(wanted.saying, (Py_ssize_t)wanted.terms, 0, rarities_known))
+        goto end;
+    for (size_t i = 0; i < wanted.terms; i++)
+        wanted.worth[i] = rarity[wanted.saying[i]] * wanted.times[i] * norms[3];
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t p = 0, at = 0; there && p < count; at += places[p++].rows)
+        there = score_place(&places[p], &wanted, left_out, own + at, around + at, nameless ? nameless + at : NULL);
+    Py_END_ALLOW_THREADS
+    done = there ? rarities(&wanted, rarity) : PyErr_NoMemory();
+
+end:
+    for (Py_ssize_t p = 0; p < count; p++) {
+        free(places[p].row);
+        free(places[p].count);
+        free(places[p].bounds);
+    }
+    free(places);
+    free(left_out);
+    forget(&wanted);
+    let_go(&arrays);
+    return done;
+}
+
 /* ---- fusion ---------------------------------------------------------------------------------------------- */
 
 PyDoc_STRVAR(scaled_doc, "scaled(scores, least, ranged, out)\n--\n\nWrite scores moved and stretched to lie from 0 to 1.");
@@ -628,39 +1014,90 @@ end:
     return done;
 }
 
-PyDoc_STRVAR(weighed_doc, "weighed(parts, weights, out)\n--\n\nWrite the sum of parts, each times its weight.");
+/* out[i] = the sum of parts, each times its weight, at row[i] or, where row is NULL, at i; 0 and an error where it cannot. */
+static int weigh(PyObject *parts, PyObject *weights, const int64_t *row, Py_ssize_t size, float *out)
+{
+    Py_ssize_t rows = size;
+    if (!PyTuple_Check(parts) || !PyTuple_Check(weights) || PyTuple_Size(parts) != PyTuple_Size(weights)) {
+        PyErr_SetString(PyExc_TypeError, "parts and weights must be tuples of the same length");
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < size; i++)
+        out[i] = 0;
+    for (Py_ssize_t each = 0; each < PyTuple_Size(parts) && !PyErr_Occurred(); each++) {
+        Arrays arrays = {.count = 0};
+        double weight;
+        const float *part = numbers(&arrays, PyTuple_GetItem(parts, each), FLOATS, row ? -1 : size, &rows, 0);
+        if (part && number(PyTuple_GetItem(weights, each), &weight) && (!row || inside64(row, size, 0, rows)))
+            for (Py_ssize_t i = 0; i < size; i++)
+                out[i] += (float)weight * part[row ? row[i] : i];
+        let_go(&arrays);
+    }
+    return !PyErr_Occurred();
+}
+
+PyDoc_STRVAR(weighed_doc, "weighed(parts, weights, rows, out)\n--\n\n"
+                          "Write the sum of parts, each times its weight, at these rows; at all if they are None.");
 
 static PyObject *weighed(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)module;
-    Py_ssize_t size, count;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    const int64_t *row = NULL;
+    Py_ssize_t size;
+    float *out;
 
-    if (!given(nargs, 3))
+    if (!given(nargs, 4))
         return NULL;
-    if (!PyTuple_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_Size(args[0]) != PyTuple_Size(args[1])) {
-        PyErr_SetString(PyExc_TypeError, "parts and weights must be tuples of the same length");
+    if ((out = numbers(&arrays, args[3], FLOATS, -1, &size, 1)) &&
+        (args[2] == Py_None || (row = numbers(&arrays, args[2], INT64, size, NULL, 0))) && weigh(args[0], args[1], row, size, out))
+        done = Py_NewRef(Py_None);
+    let_go(&arrays);
+    return done;
+}
+
+PyDoc_STRVAR(parts_doc, "parts(text_window, vector_window, vector_own, keyed, ranged, least, text, meaning, own_meaning, keyed_meaning)"
+                        "\n--\n\n"
+                        "Write the parts that are weighed, scaled. False if a row's words are to stand in for its vector.");
+
+static PyObject *parts(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    Py_ssize_t size;
+    double least;
+    const float *window, *meant, *vector, *keyed = NULL;
+    const uint8_t *ranged = NULL;
+    float *text, *meaning, *own, *under_key = NULL;
+    int blind = 0;
+
+    if (!given(nargs, 10) || !number(args[5], &least))
         return NULL;
+    if (!(window = numbers(&arrays, args[0], FLOATS, -1, &size, 0)) || !(meant = numbers(&arrays, args[1], FLOATS, size, NULL, 0)) ||
+        !(vector = numbers(&arrays, args[2], FLOATS, size, NULL, 0)) ||
+        (args[3] != Py_None && (!(keyed = numbers(&arrays, args[3], FLOATS, size, NULL, 0)) ||
+                                !(under_key = numbers(&arrays, args[9], FLOATS, size, NULL, 1)))) ||
+        (args[4] != Py_None && !(ranged = numbers(&arrays, args[4], MASK, size, NULL, 0))) ||
+        !(text = numbers(&arrays, args[6], FLOATS, size, NULL, 1)) || !(meaning = numbers(&arrays, args[7], FLOATS, size, NULL, 1)) ||
+        !(own = numbers(&arrays, args[8], FLOATS, size, NULL, 1)))
+        goto end;
+    scale(window, (size_t)size, 0, ranged, text);
+    scale(meant, (size_t)size, (float)least, ranged, meaning);
+    scale(vector, (size_t)size, (float)least, ranged, own);
+    for (Py_ssize_t i = 0; i < size; i++)
+        blind |= !isnan(text[i]) && (isnan(meaning[i]) || isnan(own[i]));
+    for (Py_ssize_t i = 0; keyed && i < size; i++) {
+        under_key[i] = keyed[i] != 0 ? meaning[i] : 0;
+        if (keyed[i] != 0 && !(text[i] >= meaning[i] || isnan(meaning[i])))
+            text[i] = meaning[i];
     }
-    count = PyTuple_Size(args[0]);
-    Arrays into = {.count = 0};
-    float *out = numbers(&into, args[2], FLOATS, -1, &size, 1);
-    for (Py_ssize_t i = 0; out && i < size; i++)
-        out[i] = 0;
-    for (Py_ssize_t each = 0; out && each < count; each++) {
-        Arrays arrays = {.count = 0};
-        double weight;
-        const float *part = numbers(&arrays, PyTuple_GetItem(args[0], each), FLOATS, size, NULL, 0);
-        if (part && number(PyTuple_GetItem(args[1], each), &weight))
-            for (Py_ssize_t i = 0; i < size; i++)
-                out[i] += (float)weight * part[i];
-        let_go(&arrays);
-        if (PyErr_Occurred())
-            break;
-    }
-    let_go(&into);
-    if (PyErr_Occurred())
-        return NULL;
-    return Py_NewRef(Py_None);
+    done = PyBool_FromLong(!blind);
+
+end:
+    let_go(&arrays);
+    return done;
 }
 
 PyDoc_STRVAR(top_doc, "top(scores, count)\n--\n\nThe places of the highest, best first, of equals the earlier first, as bytes.");
@@ -686,6 +1123,227 @@ static PyObject *top(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     size_t held = highest(scores, (size_t)size, (size_t)count, kept);
     done = PyBytes_FromStringAndSize((const char *)kept, (Py_ssize_t)(held * sizeof *kept));
     free(kept);
+
+end:
+    let_go(&arrays);
+    return done;
+}
+
+/* ---- relevance ------------------------------------------------------------------------------------------- */
+
+/* The sum of `size` numbers below 129, added up as numpy does: eight at once. */
+static float added_up(const float *numbers, size_t size)
+{
+    float sum = 0, part[8];
+    size_t i = 0;
+    if (size >= 8) {
+        for (; i < 8; i++)
+            part[i] = numbers[i];
+        for (; i < size - size % 8; i++)
+            part[i % 8] += numbers[i];
+        sum = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+    }
+    for (; i < size; i++)
+        sum += numbers[i];
+    return sum;
+}
+
+static float limited(float log_odds)
+{
+    return log_odds < -30 ? -30 : log_odds > 30 ? 30 : log_odds;
+}
+
+/* What was compared closely, and what is known of the best of it. */
+typedef struct {
+    const int64_t *row; /* [count], ascending */
+    Py_ssize_t count;
+    const float *own, *like;
+    float best_like, best_around, best_cosine;
+} Compared;
+
+static void find_best(Compared *compared, const float *around, const float *cosine)
+{
+    compared->best_like = compared->best_around = compared->best_cosine = -1;
+    for (Py_ssize_t i = 0; i < compared->count; i++) { /* NaN is not above anything */
+        float near = around[compared->row[i]], alone = cosine[compared->row[i]];
+        compared->best_like = compared->like[i] > compared->best_like ? compared->like[i] : compared->best_like;
+        compared->best_around = near > compared->best_around ? near : compared->best_around;
+        compared->best_cosine = alone > compared->best_cosine ? alone : compared->best_cosine;
+    }
+}
+
+/* How much liker others' words are to the question than those of whom it names; at most 0. */
+static double misattributed(const Compared *compared, const float *speaker)
+{
+    float best[2] = {-INFINITY, -INFINITY};
+    for (Py_ssize_t i = 0; i < compared->count; i++) {
+        float *whose = &best[speaker[compared->row[i]] > 0];
+        *whose = compared->own[i] > *whose ? compared->own[i] : *whose;
+    }
+    float apart = best[1] - best[0];
+    return best[0] > -INFINITY && best[1] > -INFINITY && apart < 0 ? apart : 0;
+}
+
+/* The place of `row` among what was compared, -1 if it was not. */
+static Py_ssize_t place_among(const Compared *compared, int64_t row)
+{
+    Py_ssize_t low = 0, high = compared->count;
+    while (low < high) {
+        Py_ssize_t middle = (low + high) / 2;
+        if (compared->row[middle] < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < compared->count && compared->row[low] == row ? low : -1;
+}
+
+enum { OF_ROW = 15, FIRST_KEY = 3, FIRST_MEMORY = 4, MOST_ASKED = 32 };
+
+/* Reads the features of the question; a whole number stands for one that is only known here. */
+static int read_asked(PyObject *asked, const double *known, float *into)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size(asked); i++) {
+        PyObject *one = PyList_GetItem(asked, i);
+        double value;
+        Py_ssize_t which;
+        if (PyLong_CheckExact(one)) {
+            if (!whole(one, 0, &which))
+                return 0;
+            if (which > FIRST_MEMORY) {
+                PyErr_SetString(PyExc_ValueError, "there is no such feature");
+                return 0;
+            }
+            value = known[which];
+        } else if (!number(one, &value)) {
+            return 0;
+        }
+        into[i] = (float)value;
+    }
+    return 1;
+}
+
+PyDoc_STRVAR(evidence_doc,
+             "evidence(looked, own, like, around, cosine, speaker, rows, places, channels, logs, size, few, asked, answered, right, out)"
+             "\n--\n\n"
+             "Write the log odds that there is an answer, and that each row is it, negated. Returns whether a row was not compared,\n"
+             "and whether one asks. `channels` are those of features of a row, None where there is none; `asked` are the features\n"
+             "of the question: numbers, or 0 to 4 for the best similarity, cosine around and own, and the first row's key and kind.");
+
+static PyObject *evidence(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    Compared compared = {0};
+    PyObject *done = NULL;
+    Py_ssize_t size, count, logs, features;
+    double log_size, few;
+    const int64_t *row, *place;
+    const float *around, *cosine, *speaker = NULL, *answered, *right, *channel[6] = {0};
+    const double *log_of;
+    float *out, asked[MOST_ASKED], table[OF_ROW];
+    int blind = 0, asks = 0;
+
+    if (!given(nargs, 16) || !number(args[10], &log_size) || !number(args[11], &few))
+        return NULL;
+    if (!PyTuple_Check(args[8]) || PyTuple_Size(args[8]) != 6 || !PyList_Check(args[12]) || PyList_Size(args[12]) > MOST_ASKED) {
+        PyErr_SetString(PyExc_TypeError, "channels must be a tuple of six, and features of the question a list");
+        return NULL;
+    }
+    features = PyList_Size(args[12]);
+    if (!(compared.row = numbers(&arrays, args[0], INT64, -1, &compared.count, 0)) ||
+        !(compared.own = numbers(&arrays, args[1], FLOATS, compared.count, NULL, 0)) ||
+        !(compared.like = numbers(&arrays, args[2], FLOATS, compared.count, NULL, 0)) ||
+        !(around = numbers(&arrays, args[3], FLOATS, -1, &size, 0)) || !(cosine = numbers(&arrays, args[4], FLOATS, size, NULL, 0)) ||
+        (args[5] != Py_None && !(speaker = numbers(&arrays, args[5], FLOATS, size, NULL, 0))) ||
+        !(row = numbers(&arrays, args[6], INT64, -1, &count, 0)) || !(place = numbers(&arrays, args[7], INT64, count, NULL, 0)) ||
+        !(log_of = numbers(&arrays, args[9], "d", -1, &logs, 0)) ||
+        !(answered = numbers(&arrays, args[13], FLOATS, features + 1, NULL, 0)) ||
+        !(right = numbers(&arrays, args[14], FLOATS, OF_ROW + 1, NULL, 0)) ||
+        !(out = numbers(&arrays, args[15], FLOATS, count + 1, NULL, 1)))
+        goto end;
+    for (Py_ssize_t each = 0; each < 6; each++) {
+        PyObject *one = PyTuple_GetItem(args[8], each);
+        if (one != Py_None && !(channel[each] = numbers(&arrays, one, FLOATS, size, NULL, 0)))
+            goto end;
+    }
+    if (!inside64(compared.row, compared.count, 0, size) || !inside64(row, count, 0, size) || !inside64(place, count, 0, logs))
+        goto end;
+    if (!count) {
+        PyErr_SetString(PyExc_ValueError, "there is no row");
+        goto end;
+    }
+    find_best(&compared, around, cosine);
+    /* asking, agent, memory, key, date, fullness of the first row; of them only two are asked for */
+    double known[] = {
+        compared.best_like + (speaker ? misattributed(&compared, speaker) : 0), compared.best_around, compared.best_cosine,
+        channel[3] ? channel[3][row[0]] : 0, channel[2] ? channel[2][row[0]] : 0,
+    };
+    if (!read_asked(args[12], known, asked))
+        goto end;
+    for (Py_ssize_t k = 0; k < features; k++)
+        asked[k] *= answered[k];
+    out[0] = -limited(added_up(asked, (size_t)features) + answered[features]);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_ssize_t at = place_among(&compared, row[i]);
+        float like = at < 0 ? NAN : compared.like[at], near = at < 0 ? NAN : around[row[i]];
+        for (size_t each = 0; each < 6; each++)
+            table[each] = channel[each] ? channel[each][row[i]] : 0;
+        table[6] = (float)log_of[place[i]];
+        table[7] = place[i] == 0;
+        table[8] = (float)log_size;
+        table[9] = (float)few;
+        table[10] = (float)(log_of[place[i]] * log_size);
+        table[11] = at < 0 ? NAN : compared.own[at];
+        table[12] = like;
+        table[13] = like - compared.best_like;
+        table[14] = isnan(near) ? 0 : near;
+        float sum = 0;
+        for (size_t k = 0; k < OF_ROW; k++) {
+            table[k] *= right[k];
+            sum = k ? sum + table[k] : table[k];
+        }
+        out[i + 1] = -limited((count == 1 ? added_up(table, OF_ROW) : sum) + right[OF_ROW]);
+        blind |= isnan(like) != 0;
+        asks |= channel[0] && channel[0][row[i]] > 0;
+    }
+    done = PyTuple_Pack(2, blind ? Py_True : Py_False, asks ? Py_True : Py_False);
+
+end:
+    let_go(&arrays);
+    return done;
+}
+
+PyDoc_STRVAR(likely_doc, "likely(odds, places, scale, least, most, out)\n--\n\n"
+                         "Write how likely each row answers, by e to the power of what `evidence` wrote.");
+
+static PyObject *likely(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    Py_ssize_t count;
+    double by, least, most;
+    const float *odds;
+    const int64_t *place;
+    float *out;
+
+    if (!given(nargs, 6) || !number(args[2], &by) || !number(args[3], &least) || !number(args[4], &most))
+        return NULL;
+    if (!(out = numbers(&arrays, args[5], FLOATS, -1, &count, 1)) || !(odds = numbers(&arrays, args[0], FLOATS, count + 1, NULL, 0)) ||
+        !(place = numbers(&arrays, args[1], INT64, count, NULL, 0)))
+        goto end;
+    float best = (float)least, answered = 1 / (1 + odds[0]);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        out[i] = 1 / (1 + odds[i + 1]);
+        best = place[i] == 0 && out[i] > best ? out[i] : best;
+    }
+    float damped = (float)(by / sqrt((double)best));
+    for (Py_ssize_t i = 0; i < count; i++) {
+        float right = out[i] * damped, found = answered * right;
+        out[i] = found > (float)most ? (float)most : found;
+    }
+    done = Py_NewRef(Py_None);
 
 end:
     let_go(&arrays);
@@ -731,7 +1389,7 @@ static PyObject *use(PyObject *module, PyObject *name)
 #define FAST(name) {#name, (PyCFunction)(void (*)(void))(name), METH_FASTCALL, name##_doc}
 
 static PyMethodDef METHODS[] = {
-    FAST(likeness), FAST(cosines), FAST(spread), FAST(words), FAST(find), FAST(scaled), FAST(weighed), FAST(top),
+    FAST(hold), FAST(likeness), FAST(cosines), FAST(channels), FAST(answers), FAST(words), FAST(find), FAST(scaled), FAST(parts), FAST(weighed), FAST(top), FAST(evidence), FAST(likely),
     {"instructions", instructions, METH_NOARGS, instructions_doc},
     {"use", use, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

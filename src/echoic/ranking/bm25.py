@@ -16,6 +16,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ Terms = NDArray[np.uint32]
 """Unique stems as numbers."""
 
 _KEY = "ranking.postings"
+_RARITIES = "ranking.rarities"
 _FEWEST_BITS, _MOST_BITS = 6, 16  # bits of a bucket's number
 _NOBODY = np.zeros(0, np.int32), np.zeros(0, np.uint8)
 # Segments patched since the buckets were filled: at most so many, or this share of all.
@@ -91,6 +93,8 @@ class Postings:
         self._revision = self._seen = partition.revision
         self._patched: NDArray[np.bool_] | None = None
         self._fresh = partition.postings_of(())
+        self.held = self._hold()
+        """These postings as the kernel takes them; see `kernel.hold`."""
 
     @classmethod
     def of(cls, partition: Partition) -> Postings:
@@ -111,7 +115,13 @@ class Postings:
             return False
         self._seen, self._patched = partition.revision, patched
         self._fresh = partition.postings_of(fresh.tolist())
+        self.held = self._hold()
         return True
+
+    def _hold(self) -> Any:
+        patched = np.zeros(0, np.bool_) if self._patched is None else self._patched
+        kept = self._rows, self._terms, self._counts, self._starts
+        return kernel.hold(SEGMENT_ROWS, *kept, patched, *self._fresh)
 
     def find(self, terms: Terms, among: NDArray[np.bool_] | None = None) -> SpeakerCounts:
         """Every posting of `terms`, at least one, in the rows `among` (None: all)."""
@@ -216,11 +226,22 @@ class TermStatistics:
         """Content words of a row."""
         self.mean_window = max(sum(place.eligible.window_words for place in places) / count, 1e-9)
         """Content words of a row with its weighted neighbours."""
+        self.compiled: tuple[Any, ...] = ()
+        """What `_compiled_scores` takes of all this."""
 
     def idf(self, rows_saying: NDArray[np.int64]) -> Floats:
         """ln(1 + (N - df + 0.5) / (df + 0.5)), as in Lucene, by document frequency."""
         idf: Floats = np.log(1 + (self.rows - rows_saying + 0.5) / (rows_saying + 0.5)).astype(np.float32)
         return idf
+
+    def rarities(self, partition: Partition) -> Floats:
+        """[rows + 2] `idf` of each number of rows, kept with `partition`."""
+        scratch = partition.scratch
+        kept = scratch.get(_RARITIES)
+        if kept is None or len(kept) != self.rows + 2:
+            kept = scratch[_RARITIES] = self.idf(np.arange(self.rows + 2))
+        found: Floats = kept
+        return found
 
 
 def rows_saying(places: Sequence[Candidates], found: Sequence[SpeakerCounts]) -> NDArray[np.int64]:
@@ -255,8 +276,6 @@ class TextScores:
     """Inverse document frequency of each queried term that some row says."""
     unsaid: frozenset[int]
     """Queried terms that no row says."""
-    said: Sequence[SpeakerCounts] = ()
-    """By partition, the rows that say each term, in query order; empty without terms."""
 
 
 def norms(lengths: Floats, mean_length: float) -> Floats:
@@ -284,6 +303,11 @@ def text_scores(query: Query, places: Sequence[Candidates], statistics: TermStat
     if not asked:
         nothing = [np.zeros(place.partition.size, np.float32) for place in places]
         return TextScores(nothing, nothing, nothing, {}, frozenset())
+    names = _terms_of_names(places)
+    if kernel.compiled is not None:
+        rarity, own, window, nameless = _compiled_scores(places, asked, statistics, names & asked.keys())
+        known = {term: rare for term, rare in zip(asked, rarity, strict=True) if rare is not None}
+        return TextScores(own, window, nameless, known, frozenset(asked.keys() - known.keys()))
     terms = np.fromiter(asked, np.uint32, len(asked))
     found = [find(place, terms) for place in places]
     saying = rows_saying(places, found)
@@ -293,55 +317,51 @@ def text_scores(query: Query, places: Sequence[Candidates], statistics: TermStat
     worth = idf * np.fromiter(asked.values(), np.float32, len(asked))
     pairs = list(zip(places, found, strict=True))
     own, window = _own_and_window(pairs, worth, statistics)
-    names = _terms_of_names(places)
     nameless = own
     if not names.isdisjoint(asked):
         others = np.array([0 if term in names else 1 for term in asked], np.float32)
         nameless = [_own(place, said, worth * others, statistics.mean_length) for place, said in pairs]
-    return TextScores(own, window, nameless, known, frozenset(asked.keys() - known.keys()), found)
+    return TextScores(own, window, nameless, known, frozenset(asked.keys() - known.keys()))
 
 
 def _own_and_window(
     pairs: Sequence[tuple[Candidates, SpeakerCounts]], worth: Floats, statistics: TermStatistics
 ) -> tuple[list[Floats], list[Floats]]:
     """By partition, [rows] BM25 of each row, and of each row with its neighbours."""
-    if kernel.compiled is not None:
-        terms = np.arange(len(worth), dtype=np.int32)
-        each = _Groups(np.arange(len(worth) + 1), terms, np.ones(len(worth), np.float32))
-        return _compiled_scores(pairs, worth, each, statistics)
     own = [_own(place, said, worth, statistics.mean_length) for place, said in pairs]
     if statistics.mean_window == statistics.mean_length and not any(p.layout.head for p, _ in pairs):
         return own, own  # without sessions every row is its own window
     return own, [_window(place, said, worth, statistics.mean_window) for place, said in pairs]
 
 
-class _Groups(NamedTuple):
-    """The terms of each word."""
-
-    bounds: NDArray[np.int64]
-    """[words + 1] Where the terms of each word begin, and where the last ones end."""
-    terms: NDArray[np.int32]
-    closeness: Floats
-
-
 def _compiled_scores(
-    pairs: Sequence[tuple[Candidates, SpeakerCounts]],
-    worth: Floats,
-    words: _Groups,
+    places: Sequence[Candidates],
+    asked: Mapping[int, float] | Sequence[Mapping[int, float]],
     statistics: TermStatistics,
-) -> tuple[list[Floats], list[Floats]]:
-    """As `_own_and_window`, with the best term of each word times its closeness."""
+    names: AbstractSet[int] = frozenset(),
+) -> tuple[list[float | None], list[Floats], list[Floats], list[Floats]]:
+    """The rarity of each term, None if no row says it; and by partition `own`, `window` and `nameless`.
+
+    `asked` are terms with how often they are asked for; or, for each word, terms with their closeness, of
+    which the best counts.
+    """
     assert kernel.compiled is not None
-    of_terms = worth * np.float32(K1 + 1), *words
-    means = statistics.mean_length, statistics.mean_window
-    norm = np.array([K1 * (1 - B), *(K1 * B / mean for mean in means)], np.float32)
-    own, window = ([np.empty(place.partition.size, np.float32) for place, _ in pairs] for _ in range(2))
-    for number, (place, said) in enumerate(pairs):
-        layout = place.layout
-        at = layout.slot_of, layout.row_at, layout.head, layout.row_lengths, layout.window_lengths
-        into = own[number], window[number]
-        kernel.compiled.words(said.row, said.count, said.bounds, *of_terms, *at, TEXT_WINDOW, norm, *into)
-    return own, window
+    sizes = [place.partition.size for place in places]
+    own, window, nameless = room = np.empty((3, sum(sizes)), np.float32)
+    if not statistics.compiled:
+        means = statistics.mean_length, statistics.mean_window
+        norm = np.array([K1 * (1 - B), *(K1 * B / mean for mean in means), K1 + 1], np.float32)
+        held = tuple((Postings.of(p.partition).held, p.layout.held, p.eligible.held) for p in places)
+        statistics.compiled = held, statistics.rarities(places[0].partition), norm
+    held, rare, norm = statistics.compiled
+    into = own, window, nameless if names else None
+    rarity = kernel.compiled.words(held, asked, rare, norm, TEXT_WINDOW, names, *into)
+    if len(sizes) == 1:
+        return rarity, [own], [window], [nameless if names else own]
+    ends = list(accumulate(sizes))
+    spans = list(zip([0, *ends], ends, strict=False))
+    by_place = [[scores[first:end] for first, end in spans] for scores in room]
+    return rarity, by_place[0], by_place[1], by_place[2] if names else by_place[0]
 
 
 def _own(place: Candidates, said: SpeakerCounts, worth: Floats, mean: float) -> Floats:
@@ -401,17 +421,14 @@ def near_scores(
     words = _stand_ins(query, places, unsaid)
     if not words:
         return None
+    if kernel.compiled is not None:
+        _, own, window, _ = _compiled_scores(places, words, statistics)
+        return NearScores(own, window)
     terms = np.array(list(dict.fromkeys(term for stand_ins in words for term in stand_ins)), np.uint32)
     at = {term: i for i, term in enumerate(terms.tolist())}
     words = [{at[term]: closeness for term, closeness in stand_ins.items()} for stand_ins in words]
     found = [find(place, terms) for place in places]
     idf = statistics.idf(rows_saying(places, found))
-    if kernel.compiled is not None:
-        pairs = list(zip(places, found, strict=True))
-        which = np.array([term for stand_ins in words for term in stand_ins], np.int32)
-        close = np.array([close for stand_ins in words for close in stand_ins.values()], np.float32)
-        each = _Groups(np.array([0, *accumulate(map(len, words))]), which, close)
-        return NearScores(*_compiled_scores(pairs, idf, each, statistics))
     own, window = ([np.zeros(p.partition.size + 1, np.float32) for p in places] for _ in range(2))
     for i, (place, said) in enumerate(zip(places, found, strict=True)):
         layout, touched = place.layout, touched_by(said, place.layout)

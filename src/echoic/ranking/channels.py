@@ -22,7 +22,7 @@ from echoic.ranking import kernel
 from echoic.ranking.bm25 import is_said, word_scores
 from echoic.ranking.indexing import USER
 from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without, words_of_pieces
-from echoic.ranking.layout import Candidates, Floats, Mask, Pairs
+from echoic.ranking.layout import VECTOR_WINDOW, Candidates, Floats, Mask, Pairs, joined
 from echoic.ranking.query import Query, heard_right
 from echoic.temporal import Span
 from echoic.temporal.rules import DAY_MS, spans_of
@@ -114,13 +114,12 @@ class Channels(dict[str, Floats]):
         """Memories and the turns they were learned from, numbered over all partitions; None without any."""
         by_words = word_scores(query, places)
         self.rows, self.words, self.near_words = by_words.rows, by_words.text, by_words.near
-        self._add_words(by_words.keys)
-        self._add_vectors()
+        self._add("key", by_words.keys)
+        self.missed: Mask = self._add_compiled() if kernel.compiled is not None else self._add_scores()
+        """[rows] Whether no channel finds a row."""
         self._add("speaker", _speaker(query, places))
         self._add("date", _date(query, places))
         self._add_flags()
-        self.missed: Mask = ~((self["vector_own"] >= floor) | (self["text_window"] > 0))
-        """[rows] Whether no channel finds a row."""
 
     def __missing__(self, name: str) -> Floats:
         scored = self.scored((name,)) if name in FINDING else {}
@@ -134,10 +133,10 @@ class Channels(dict[str, Floats]):
         known: dict[str, Scored] = {
             "vector": Scored(self["vector_own"], self._floor),
             "window": Scored(self["text_window"], above=0.0),
-            "text": Scored(_joined(self.words.own), above=0.0),
+            "text": Scored(joined(self.words.own), above=0.0),
         }
         if self.near_words is not None:
-            known["fuzzy"] = Scored(_joined(self.near_words.own), above=0.0)
+            known["fuzzy"] = Scored(joined(self.near_words.own), above=0.0)
         known |= {name: Scored(self[name]) for name in names if name not in known and name in self}
         return {name: known[name] for name in names if name in known}
 
@@ -151,8 +150,10 @@ class Channels(dict[str, Floats]):
         if pieces is None or not len(candidates) or not any(p.partition.tokens for p in self.places):
             return None
         order = np.sort(candidates)
-        ends = zip(self.starts.tolist(), order.searchsorted(self.starts).tolist(), strict=True)
-        by_place = [order[first:end] - start for (start, first), (_, end) in pairwise(ends)]
+        by_place = [order]
+        if len(self.places) > 1:
+            ends = zip(self.starts.tolist(), order.searchsorted(self.starts).tolist(), strict=True)
+            by_place = [order[first:end] - start for (start, first), (_, end) in pairwise(ends)]
         weights = piece_weights(self.spelled, self.words.worth, self.query.meant)
         scores = np.full(self.starts[-1], _NAN)
         closer = late(pieces, weights, self.places, by_place)
@@ -162,7 +163,7 @@ class Channels(dict[str, Floats]):
 
     def _add(self, name: str, parts: Sequence[Floats] | None) -> None:
         if parts is not None:
-            self[name] = _joined(parts)
+            self[name] = joined(parts)
 
     def _sources(self) -> Pairs | None:
         found = [place.sources for place in self.places]
@@ -173,12 +174,55 @@ class Channels(dict[str, Floats]):
             self._counted([pairs.turns for pairs in found]),
         )
 
-    def _add_words(self, keys: Sequence[Floats] | None) -> None:
-        window = _joined(self.words.window)
-        window = window.copy() if self.near_words is None else window + _joined(self.near_words.window)
+    def _add_scores(self) -> Mask:
+        """Add the channels of words and vectors; returns which rows none of them finds."""
+        self._add_words()
+        self._add_vectors()
+        missed: Mask = ~((self["vector_own"] >= self._floor) | (self["text_window"] > 0))
+        return missed
+
+    def _add_compiled(self) -> Mask:
+        """As `_add_scores`, by the kernel."""
+        assert kernel.compiled is not None
+        vector, nameless, starts = self.query.vector, self._nameless(), self.starts.tolist()
+        answer, *into = np.empty((4, starts[-1]), np.float32)
+        missed = np.empty(starts[-1], np.bool_)
+        has_answers = any(len(place.layout.asked) for place in self.places)
+        said = joined(self.words.nameless) if has_answers else answer
+        for number, place in enumerate(self.places):
+            here = slice(starts[number], starts[number + 1])
+            near = None if self.near_words is None else self.near_words.window[number]
+            own = _cosines(vector, place)
+            around = own if nameless is None else _cosines(nameless, place)
+            hidden, blind = place.eligible.hidden, place.eligible.without_vector
+            if vector is None:
+                blind = np.arange(place.partition.size)
+            by_words, by_vectors = (self.words.window[number], near), (own, around)
+            how = hidden, blind, self._floor, VECTOR_WINDOW
+            room = (*(scores[here] for scores in into), missed[here])
+            kernel.compiled.channels(place.layout.held, *by_words, *by_vectors, *how, *room)
+            if has_answers:
+                kernel.compiled.answers(said, place.layout.held, here.start, answer)
+        self["text_window"], self["vector_own"], self["vector_window"] = into
+        if has_answers:
+            self["answer"] = answer
+        return missed
+
+    def _nameless(self) -> Floats | None:
+        """The vector of the question without the names of speakers; None if it is the same.
+
+        The speaker signal handles the name; the topic is found better without it.
+        """
+        query = self.query
+        if not self.called or query.pieces is None or query.vector is None:
+            return None
+        return vector_without(self.spelled, query.pieces, self.called)
+
+    def _add_words(self) -> None:
+        window = joined(self.words.window)
+        window = window.copy() if self.near_words is None else window + joined(self.near_words.window)
         window[self._counted([place.eligible.hidden for place in self.places])] = _NAN
         self["text_window"] = window
-        self._add("key", keys)
         if not any(len(place.layout.asked) for place in self.places):
             return
         own = self.words.nameless
@@ -187,7 +231,7 @@ class Channels(dict[str, Floats]):
         for place, into, scores in zip(self.places, answer, own, strict=True):
             # From 0, the minimum: some row always has no such words.
             into[place.layout.answered] = scores[place.layout.asked] * np.float32(1 / (high + 1e-9))
-        self["answer"] = _joined(answer)
+        self["answer"] = joined(answer)
 
     def _add_vectors(self) -> None:
         query, places = self.query, self.places
@@ -197,18 +241,15 @@ class Channels(dict[str, Floats]):
             if query.vector is None
             else self._counted([place.eligible.without_vector for place in places])
         )
-        own = _joined(cosines).copy()
+        own = joined(cosines).copy()
         own[without_vector] = _NAN
         self["vector_own"] = self["vector_window"] = own
-        # the speaker signal handles the name; the topic is found better without it
-        nameless = None
-        if self.called and query.pieces is not None and query.vector is not None:
-            nameless = vector_without(self.spelled, query.pieces, self.called)
+        nameless = self._nameless()
         if nameless is None and not any(len(place.layout.turns) for place in places):
             return
         around = cosines if nameless is None else [_cosines(nameless, place) for place in places]
         pairs = zip(places, around, strict=True)
-        window = _joined([place.layout.spread_vectors(cosine) for place, cosine in pairs])
+        window = joined([place.layout.spread_vectors(cosine) for place, cosine in pairs])
         if any(window is cosine for cosine in around):
             window = window.copy()
         window[without_vector] = _NAN
@@ -216,10 +257,10 @@ class Channels(dict[str, Floats]):
 
     def _add_flags(self) -> None:
         query, places = self.query, self.places
-        self["length"] = _joined([place.layout.fullness for place in places])
+        self["length"] = joined([place.layout.fullness for place in places])
         given = [(place.layout.asking, place.partition.size) for place in places]
         if any(asking is not None for asking, _ in given):
-            self["asking"] = _joined([np.zeros(n, np.float32) if a is None else a for a, n in given])
+            self["asking"] = joined([np.zeros(n, np.float32) if a is None else a for a, n in given])
         rows = self._counted([place.layout.keyed for place in places])
         if len(rows):
             self["keyed"] = np.zeros(self.starts[-1], np.float32)
@@ -231,18 +272,14 @@ class Channels(dict[str, Floats]):
         }
         for name, (flag, is_wanted) in wanted.items():
             if is_wanted:
-                self[name] = _joined([(p.layout.flags & flag != 0).astype(np.float32) for p in places])
+                self[name] = joined([(p.layout.flags & flag != 0).astype(np.float32) for p in places])
 
     def _counted(self, rows: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
         """Rows of each partition, numbered over all."""
         if len(rows) == 1:
             return rows[0]
         starts = self.starts.tolist()
-        return _joined([some + start for some, start in zip(rows, starts, strict=False)]).astype(np.intp)
-
-
-def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, np.float32)
+        return joined([some + start for some, start in zip(rows, starts, strict=False)]).astype(np.intp)
 
 
 def _cosines(vector: Floats | None, place: Candidates) -> Floats:

@@ -220,27 +220,28 @@ def blend(
     candidates, others = first[:CANDIDATES], first[CANDIDATES:limit]
     looked_at = _with_memories(candidates, shared)
     late = channels.look_closer(looked_at) if isinstance(channels, Channels) else None
-    if late is None or np.isnan(late).all():
+    missing = (
+        channels.looked_at.closer.missing if isinstance(channels, Channels) and channels.looked_at else 0
+    )
+    if late is None or missing == len(late):
         # the final order: two memories that score above every turn must not share one score
         if pairs is not None:
             fused, shared, by_place = _placed(parts_of(channels), channels, pairs, broad)
             first = top(by_place, limit)
         return _led(first[:limit], by_place[first[:limit]], fused, shared)
     keyed = channels.get("keyed")
-    closely = {name: part[looked_at] for name, part in parts.items()}
-    if pairs is not None:
-        late = _with_facts(late, looked_at, pairs, len(fused))
-        if "key" in closely:
-            closely["key"] = _with_facts(closely["key"], looked_at, pairs, len(fused))
-    # a turn that no channel found is only included for its memory
-    before = fused[looked_at]
-    np.copyto(before, by_place[looked_at], where=np.isnan(before))
-    again = _weighed(closely, close)
-    again += np.float32(close.late) * _fair(late, before, None if keyed is None else keyed[looked_at] > 0)
-    close_by_row = np.full(len(fused), np.nan, again.dtype)
-    close_by_row[looked_at] = again
-    found = close_by_row[candidates]
-    best = np.lexsort((candidates, -found))[:limit]
+    if pairs is None and keyed is None and not missing:
+        candidates, close_by_row = np.sort(candidates), fused
+        found = _weighed({**parts, "late": channels["late"]}, close, candidates)
+        best = top(found, limit)
+    else:
+        # a turn that no channel found is only included for its memory
+        before = np.where(np.isnan(fused), by_place, fused)
+        again = _weighed_again(channels, parts, close, late=late, looked_at=looked_at, before=before)
+        close_by_row = np.full(len(fused), np.nan, again.dtype)
+        close_by_row[looked_at] = again
+        found = close_by_row[candidates]
+        best = np.lexsort((candidates, -found))[:limit]
     ahead = _led(candidates[best], found[best], close_by_row, shared)
     if not len(others):
         return ahead
@@ -251,6 +252,32 @@ def blend(
         np.concatenate([ahead.scores, rest.scores]),
         (*ahead.beside, *rest.beside),
     )
+
+
+def _weighed_again(
+    channels: Mapping[str, Floats],
+    parts: Mapping[str, Floats],
+    close: FusionWeights,
+    *,
+    late: Floats,
+    looked_at: Rows,
+    before: Fused,
+) -> Floats:
+    """[looked at] The second scores, where some have no word pieces, or memories share places.
+
+    `before` are the first scores.
+    """
+    pairs = channels.sources if isinstance(channels, Channels) else None
+    keyed = channels.get("keyed")
+    if pairs is not None:
+        late = _with_facts(late, looked_at, pairs, len(before))[looked_at]
+        if "key" in parts:
+            key = _with_facts(parts["key"][looked_at], looked_at, pairs, len(before))
+            parts = {**parts, "key": key}
+    again = _weighed(parts, close, looked_at)
+    fair = _fair(late, before[looked_at], None if keyed is None else keyed[looked_at] > 0)
+    again += np.float32(close.late) * fair
+    return again
 
 
 def _placed(
@@ -266,7 +293,7 @@ def _placed(
 
 
 def _with_facts(scores: Floats, looked_at: Rows, pairs: Pairs, size: int) -> Floats:
-    """`scores`, with each turn raised to the best memory learned from it.
+    """[rows] `scores` of the rows `looked_at`, with each turn raised to the best memory learned from it.
 
     If a memory competed for the place with all its scores, brief values under keys would precede turns that
     answer better: on the corpus's dev callers with their labelled facts that loses 3.5 points of R@5 and 5.3
@@ -275,7 +302,7 @@ def _with_facts(scores: Floats, looked_at: Rows, pairs: Pairs, size: int) -> Flo
     by_row = np.full(size, np.nan, scores.dtype)
     by_row[looked_at] = scores
     np.fmax.at(by_row, pairs.turns, by_row[pairs.memories])
-    return by_row[looked_at]
+    return by_row
 
 
 def _with_memories(turns: Rows, shared: Shared | None) -> Rows:
@@ -308,6 +335,16 @@ def parts_of(channels: Mapping[str, Floats], pairs: Pairs | None = None) -> dict
     if pairs is not None:
         ranged = np.ones(len(channels["text_window"]), np.bool_)
         ranged[pairs.memories] = False
+    compiled = kernel.compiled is not None and isinstance(channels, Channels)
+    parts = (_compiled_parts(channels, ranged) if compiled else None) or _scaled_parts(channels, ranged)
+    for name in _SIGNALS:
+        signal = channels.get(name)
+        if signal is not None:
+            parts[name] = signal
+    return parts
+
+
+def _scaled_parts(channels: Mapping[str, Floats], ranged: Mask | None) -> dict[str, Floats]:
     text = scaled(channels["text_window"], ranged=ranged)
     window, vector = channels["vector_window"], channels["vector_own"]
     meaning = _stood_in(scaled(window, _USUAL_RANGE, ranged), text, ranged)
@@ -319,21 +356,32 @@ def parts_of(channels: Mapping[str, Floats], pairs: Pairs | None = None) -> dict
         text[keyed] = np.fmax(text[keyed], meaning[keyed])
         parts["keyed_meaning"] = np.zeros_like(meaning)
         parts["keyed_meaning"][keyed] = meaning[keyed]
-    for name in _SIGNALS:
-        signal = channels.get(name)
-        if signal is not None:
-            parts[name] = signal
     return parts
 
 
-def _weighed(parts: Mapping[str, Floats], weights: FusionWeights) -> Floats:
+def _compiled_parts(channels: Mapping[str, Floats], ranged: Mask | None) -> dict[str, Floats] | None:
+    """As `_scaled_parts`; None if the words of some row are to stand in for its vector."""
+    assert kernel.compiled is not None
+    window, marked = channels["text_window"], channels.get("keyed")
+    names = ("text", "meaning", "own_meaning") + (() if marked is None else ("keyed_meaning",))
+    into = np.empty((4, len(window)), np.float32)
+    given = window, channels["vector_window"], channels["vector_own"], marked, ranged, _USUAL_RANGE
+    if not kernel.compiled.parts(*given, *into):
+        return None
+    made = dict(zip(names, into, strict=False))
+    return {"meaning": made.pop("meaning"), "own_meaning": made.pop("own_meaning"), **made}
+
+
+def _weighed(parts: Mapping[str, Floats], weights: FusionWeights, rows: Rows | None = None) -> Floats:
+    """The weighted sum of the parts, at these rows (None: at all)."""
     worth = [(part, weight) for name, part in parts.items() if (weight := getattr(weights, name))]
-    total = np.zeros(len(parts["text"]), parts["text"].dtype)
-    if kernel.compiled is not None and {part.dtype for part, _ in worth} == {total.dtype}:
-        kernel.compiled.weighed(*zip(*worth, strict=True), total)
+    dtype = parts["text"].dtype
+    total = np.zeros(len(parts["text"]) if rows is None else len(rows), dtype)
+    if kernel.compiled is not None and all(part.dtype == np.float32 for part, _ in worth):
+        kernel.compiled.weighed(*zip(*worth, strict=True), rows, total)
         return total
     for part, weight in worth:
-        total += np.float32(weight) * part
+        total += np.float32(weight) * (part if rows is None else part[rows])
     return total
 
 

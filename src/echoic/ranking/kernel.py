@@ -13,9 +13,10 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 VARIABLE: Final = "ECHOIC_KERNEL"
-INTERFACE: Final = 1
+INTERFACE: Final = 2
 """Version of the functions' signatures; the package has the same number."""
 OFF: Final = frozenset({"off", "0", "no", "false"})
 
@@ -46,6 +47,14 @@ def load() -> Any | None:
 
 compiled: Any | None = load()
 """The compiled functions, or None."""
+_holding: Final = compiled
+
+
+def hold(number: int, *arrays: NDArray[Any]) -> Any:
+    """These arrays as the compiled functions take them, without asking for each at every call; None without
+    a kernel. The arrays must not be written to.
+    """
+    return None if _holding is None else _holding.hold(number, *arrays)
 
 
 def name() -> str:

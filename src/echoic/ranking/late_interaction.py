@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from echoic.partition import AXES, Flag, Pieces, as_packed, distinct
 from echoic.ranking import kernel
-from echoic.ranking.layout import REACH, Candidates, Floats
+from echoic.ranking.layout import REACH, Candidates, Floats, joined
 from echoic.text import content_words, cut, fold
 
 STOP_WEIGHT = 1.0
@@ -120,6 +120,8 @@ class Closer(NamedTuple):
     """By partition, [candidates, pieces]: to the row and its neighbours."""
     scores: Floats
     """[candidates of all partitions] Weighted mean similarity, -1 to 1; NaN if not known."""
+    missing: int
+    """How many of these are not known."""
 
 
 def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidates: Sequence[Rows]) -> Closer:
@@ -132,9 +134,9 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
     both = [_likeness(axes, share, place, rows) for place, rows in zip(places, candidates, strict=True)]
     own, likeness = [found[0] for found in both], [found[1] for found in both]
     found = [like @ share for like in likeness]
-    scores: Floats = np.concatenate(found) if found else np.zeros(0, np.float32)
+    scores: Floats = joined(found)
     # rounded, so that the order of equal texts does not depend on their position in a block
-    return Closer(counted, own, likeness, scores.round(5))
+    return Closer(counted, own, likeness, scores.round(5), int(np.count_nonzero(np.isnan(scores))))
 
 
 def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:

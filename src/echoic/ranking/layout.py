@@ -14,8 +14,9 @@ of turns near each other, which give the length of a window's summed vector.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,6 +187,12 @@ def _products(vectors: NDArray[np.float32], count: int, reach: int) -> NDArray[n
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
+
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One array of all; of one it is that one, of none it has no numbers."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, np.float32)
+
+
 REACH = 4
 """How many turns away a window reaches."""
 
@@ -220,6 +227,8 @@ class Eligible:
     """Content words of all counted rows."""
     window_words: float
     """Content words of all counted rows with their weighted neighbours."""
+    held: Any
+    """`all`, `rows` and `counted` as the kernel takes them; see `kernel.hold`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,11 +279,17 @@ class Layout:
     """None if no row asks."""
     fullness: Floats
     """[rows] Characters up to 200, over 200; 1 for a memory, which is brief because it was distilled."""
+    of_agent: Floats
+    """[rows] 1 for what an agent said, else 0."""
+    of_memory: Floats
+    """[rows] 1 for a memory, else 0."""
     pairs: WindowProducts
     sources: Pairs
     """Current memories, and the turns here that they were learned from."""
     outdated: Pairs
     """The same of memories that no longer hold."""
+    held: Any
+    """What the kernel takes of this; see `kernel.hold`."""
 
     @classmethod
     def of(cls, partition: Partition) -> Layout:
@@ -299,11 +314,6 @@ class Layout:
         """
         if not len(self.turns):
             return cosines
-        if kernel.compiled is not None:
-            spread = np.empty_like(cosines)
-            at = self.turns, self.slots, self.head, self.window_norms
-            kernel.compiled.spread(cosines, *at, VECTOR_WINDOW, spread)
-            return spread
         sessions = np.zeros(self.head, np.float32)
         sessions[self.slots] = cosines[self.turns]
         window = cosines.copy()
@@ -321,7 +331,7 @@ class Layout:
             + self.speakers.nbytes
             + self.said_at.nbytes
         )
-        by_row += 3 * self.memories.nbytes + 3 * self.fullness.nbytes
+        by_row += 3 * self.memories.nbytes + 5 * self.fullness.nbytes
         by_row += sum(rows.nbytes for rows in (self.turns, self.slots, self.asked, self.answered, self.keyed))
         by_row += sum(pairs.memories.nbytes + pairs.turns.nbytes for pairs in (self.sources, self.outdated))
         return by_row + 3 * self.lengths.nbytes + self.pairs.nbytes
@@ -337,25 +347,23 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     alone = np.flatnonzero(findable & ~in_session)
     head = int(slots[-1]) + 1 + REACH if len(slots) else 0
     width = head + len(alone) + 1
-    slot_of = np.full(len(rows), width - 1, np.intp)
+    slot_of, row_at = np.full(len(rows), width - 1, np.intp), np.full(width, -1, np.int32)
     slot_of[turns] = slots
     slot_of[alone] = np.arange(head, width - 1)
-    row_at = np.full(width, -1, np.int32)
     row_at[slot_of[findable]] = np.flatnonzero(findable)
     pairs = WindowProducts.of(partition, turns, slots, 2 * (len(VECTOR_WINDOW) // 2), before)
     lengths = np.zeros(width, np.float32)
     lengths[slot_of[findable]] = rows["words"][findable]
     window_lengths = lengths.copy()
-    if head:
-        window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same")
+    window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same") if head else 0
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
-    holding, learned = findable & ~past, Sources.of(partition)
+    holding, at = findable & ~past, (slot_of, row_at, by_row[0], window_lengths)
+    learned = Sources.of(partition)
     sources = learned.among(holding, holding)
     own = _by_themselves(sources, len(rows))
-    asked = turns[flags[turns] & Flag.QUESTION != 0]
-    answered = row_at[slot_of[asked] + 1]  # a gap follows each session
-    memories = rows["kind"] == MEMORY
-    asking = flags & Flag.ASKING != 0
+    asked, answered = _answered(turns[flags[turns] & Flag.QUESTION != 0], slot_of, row_at)
+    norms = _window_norms(flags, turns, slots, pairs, width)
+    memories, asking = rows["kind"] == MEMORY, flags & Flag.ASKING != 0
     return Layout(
         revision=partition.revision,
         slot_of=slot_of,
@@ -367,11 +375,11 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         row_lengths=by_row[0],
         lengths=lengths,
         window_lengths=window_lengths,
-        window_norms=_window_norms(flags, turns, slots, pairs, width),
+        window_norms=norms,
         turns=turns,
         slots=slots,
-        asked=asked[answered >= 0],
-        answered=answered[answered >= 0],
+        asked=asked,
+        answered=answered,
         flags=flags,
         speakers=np.ascontiguousarray(rows["speaker"]),
         said_at=np.ascontiguousarray(rows["said_at"]),
@@ -382,10 +390,19 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         keyed=np.flatnonzero(flags & Flag.KEYED),
         asking=asking.astype(np.float32) if asking.any() else None,
         fullness=_fullness(rows, memories),
+        of_agent=((rows["speaker"] == number_of(AGENT)) & ~memories).astype(np.float32),
+        of_memory=memories.astype(np.float32),
         pairs=pairs,
         sources=sources,
         outdated=learned.among(findable & past, holding),
+        held=kernel.hold(head, *at, turns, slots, norms, asked, answered),
     )
+
+
+def _answered(asked: Rows, slot_of: Rows, row_at: NDArray[np.int32]) -> tuple[Rows, NDArray[np.int32]]:
+    """The rows `asked` that are not the last of their session, and the row after each."""
+    answered = row_at[slot_of[asked] + 1]  # a gap follows each session
+    return asked[answered >= 0], answered[answered >= 0]
 
 
 def _by_themselves(sources: Pairs, size: int) -> Mask | None:
@@ -429,15 +446,17 @@ def _eligible(
     all.
     """
     counted = rows if own is None else rows & own
+    every = not (indexed & ~rows).any()
     return Eligible(
         rows,
-        all=not (indexed & ~rows).any(),
+        all=every,
         hidden=np.flatnonzero(~rows),
         without_vector=np.flatnonzero(~rows | (flags & Flag.EMBEDDED == 0)),
         counted=None if own is None else counted,
         count=int(np.count_nonzero(counted)),
         words=float(lengths[0][counted].sum(dtype=np.float64)),
         window_words=float(lengths[1][counted].sum(dtype=np.float64)),
+        held=kernel.hold(every, rows, counted if own is not None else np.zeros(0, np.bool_)),
     )
 
 

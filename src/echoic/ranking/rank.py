@@ -202,6 +202,8 @@ def _asks_back(query: Query) -> bool:
 def _outdated(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]]) -> dict[int, tuple[int, ...]]:
     """By hit, which `rows` begin: see `RankedRow.outdated`."""
     query = channels.query
+    if not any(len(place.layout.outdated) for place in channels.places):
+        return {}
     if query.vector is None or query.include_past or query.spans or _asks_back(query):
         return {}
     found: dict[int, tuple[int, ...]] = {}
@@ -242,17 +244,19 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
     likely, by_turn = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
     silence = default_floor(channels, kind_of(channels, semantic=semantic))
     starts = channels.starts
-    places = starts.searchsorted(order.rows, "right") - 1
+    places = [0] * len(order.rows)
+    if len(starts) > 2:
+        places = (starts.searchsorted(order.rows, "right") - 1).tolist()
     beside = order.beside or ((),) * len(places)
     outdated = _outdated(channels, order.rows, beside)
-    firsts = starts[places].tolist()
+    firsts = [int(starts[place]) for place in places] if len(starts) > 2 else places
     return [
         RankedRow(
             place,
             row - first,
             score,
             Ranks(explained, hit),
-            tuple(other - first for other in others),
+            tuple([other - first for other in others]) if others else (),
             likely,
             silence,
             channels.among_people,
@@ -261,7 +265,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
         )
         for hit, (place, row, first, score, others, likely, alone) in enumerate(
             zip(
-                places.tolist(),
+                places,
                 order.rows.tolist(),
                 firsts,
                 order.scores.tolist(),

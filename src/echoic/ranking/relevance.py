@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.partition import SEGMENT_ROWS, Flag, distinct, number_of
+from echoic.partition import SEGMENT_ROWS, Flag, distinct
+from echoic.ranking import kernel
+from echoic.ranking.bm25 import find
 from echoic.ranking.channels import Channels, LookedAt
-from echoic.ranking.indexing import AGENT
-from echoic.ranking.layout import REACH, Candidates, Floats
+from echoic.ranking.layout import REACH, Candidates, Floats, joined
 from echoic.ranking.query import Query
 from echoic.text import Word, content_words, word_of
 
@@ -89,7 +90,6 @@ _SELF = frozenset("i me my mine i'm".split())
 _WHAT = frozenset((word,) for word in "who what where when which how whose what's where's who's".split())
 
 _OFFSETS = np.arange(-REACH, REACH + 1)
-_AGENT = number_of(AGENT)
 _RARE = 0.01
 """The largest share of rows that say a rare word."""
 _SAME = 0.9
@@ -181,6 +181,23 @@ def relevance(
         return np.zeros(0, np.float32), np.zeros(0, np.bool_)
     hits = hits_of(rows, beside)
     kind = kind_of(channels, semantic=semantic)
+    compiled = (
+        None if kernel.compiled is None or kind not in CLOSE else _compiled(channels, hits, kind, best_score)
+    )
+    found, asks = compiled or (_likely(channels, hits, kind, best_score), True)
+    found = _exceptions(channels, hits.rows, found, closely=kind in CLOSE, asks=asks)
+    shared = np.zeros(len(rows), np.bool_)
+    if len(hits.rows) == len(rows):
+        return found.astype(np.float32, copy=False), shared
+    best = np.zeros((2, len(rows)), np.float32)
+    memories = _joined(channels, hits.rows, [place.layout.memories for place in channels.places])
+    np.maximum.at(best, (memories.astype(np.intp), hits.places), found.astype(np.float32))
+    shared[hits.places[len(rows) :]] = True
+    return best.max(axis=0), shared & (best[1] < TURN_ANSWERS * best[0])
+
+
+def _likely(channels: Channels, hits: Hits, kind: str, best_score: float) -> Floats:
+    """[hits] How likely each row answers, without the exceptions."""
     known = features(channels, hits, kind, best_score)
     found = _modelled(kind, known, len(hits.rows))
     # rows so new that they have no vector yet
@@ -188,19 +205,66 @@ def relevance(
     if kind != "words" and blind.any():
         by_words = _modelled("words", features(channels, hits, "words", best_score), len(hits.rows))
         found = np.where(blind, by_words, found)
-    found = _exceptions(channels, hits.rows, known, found)
-    best = np.zeros((2, len(rows)), np.float32)
-    learned = known["memory"].astype(np.intp)
-    np.maximum.at(best, (learned, hits.places), found.astype(np.float32))
-    shared = np.zeros(len(rows), np.bool_)
-    shared[hits.places[len(rows) :]] = True
-    return best.max(axis=0), shared & (best[1] < TURN_ANSWERS * best[0])
+    return found
+
+
+_KNOWN_THERE: Mapping[str, int] = {
+    name: number
+    for number, name in enumerate(("best_like", "best_around", "best_cosine", "first_key", "first_memory"))
+}
+"""Features of the question that the kernel finds, by their numbers there."""
+
+
+def _compiled(channels: Channels, hits: Hits, kind: str, best_score: float) -> tuple[Floats, bool] | None:
+    """`_likely` by the kernel, and whether a row asks; None if a row was not compared."""
+    looked = channels.looked_at
+    assert kernel.compiled is not None
+    assert looked is not None
+    share = _shares(channels, looked)
+    compared = np.empty((2, len(looked.rows)), np.float32)
+    np.matmul(joined(looked.closer.own), share, out=compared[0])
+    np.matmul(joined(looked.closer.likeness), share, out=compared[1])
+    size, few = _size_of(_rows_of(channels.places))
+    known = {**of_query(channels.query), "best_score": best_score, "size": size}
+    asked = [known[name] if name in known else _KNOWN_THERE[name] for name in ANSWERED_BY[kind]]
+    speaker = channels.get("speaker") if channels.called and channels.among_people else None
+    layouts = [place.layout for place in channels.places]
+    agents, memories = (
+        joined([each.of_agent for each in layouts]),
+        joined([each.of_memory for each in layouts]),
+    )
+    scores = [channels.get(name) for name in ("asking", "key", "date", "length")]
+    odds = np.empty(len(hits.rows) + 1, np.float32)
+    what = looked.rows, *compared, channels["vector_window"], channels["vector_own"], speaker
+    of_rows = hits.rows, hits.places, (scores[0], agents, memories, *scores[1:])
+    logs = _logs(1 << len(hits.rows).bit_length())
+    weights = WEIGHTS["answered"][kind], WEIGHTS["right"][kind]
+    blind, asks = kernel.compiled.evidence(*what, *of_rows, logs, size, few, asked, *weights, odds)
+    if blind:
+        return None
+    found = np.empty(len(hits.rows), np.float32)
+    kernel.compiled.likely(np.exp(odds), hits.places, _SCALE[kind], _LEAST_RIGHT, _MOST_LIKELY, found)
+    return found, asks
+
+
+@lru_cache(maxsize=16)
+def _logs(size: int) -> NDArray[np.float64]:
+    """[size] log(1 + place)."""
+    logs: NDArray[np.float64] = np.log1p(np.arange(size))
+    return logs
+
+
+@lru_cache(maxsize=64)
+def _size_of(rows: int) -> tuple[float, float]:
+    """The features `size` and `few` of so many rows."""
+    size = float(np.log(min(rows, _MOST_ROWS)))
+    return size, float(np.exp(-size))
 
 
 def kind_of(channels: Channels, *, semantic: bool) -> str:
     """Which of `KINDS` applies."""
     looked = channels.looked_at
-    if looked is not None and not np.isnan(looked.closer.scores).all():
+    if looked is not None and looked.closer.missing < len(looked.rows):
         return "people" if channels.among_people else "pieces"
     return "meaning" if semantic and channels.query.vector is not None else "words"
 
@@ -228,13 +292,13 @@ def _floor_among_people(rows: int) -> float:
 def features(channels: Channels, hits: Hits, kind: str, best_score: float) -> dict[str, Any]:
     """The features of the models of this kind and of the exceptions; see `Features`."""
     rows = hits.rows
-    size = float(np.log(min(_rows_of(channels.places), _MOST_ROWS)))
+    size, few = _size_of(_rows_of(channels.places))
     place = np.log1p(hits.places)
     found: dict[str, Any] = {
         **of_query(channels.query),
         "best_score": best_score,
         "size": size,
-        "few": float(np.exp(-size)),
+        "few": few,
         "place": place,
         "first": hits.places == 0,
         "far": place * size,
@@ -279,15 +343,18 @@ def _idle(vector: Floats | None) -> float:
     return min(max(float(vector @ _IDLE[:-1] + _IDLE[-1] + IDLE_FROM), 0.0), _MOST_IDLE)
 
 
-def _exceptions(channels: Channels, rows: Rows, known: Mapping[str, Any], found: Floats) -> Floats:
-    """`found`, corrected where no model is needed."""
-    query = channels.query
+def _exceptions(channels: Channels, rows: Rows, found: Floats, *, closely: bool, asks: bool) -> Floats:
+    """`found`, corrected where no model is needed. `asks`: whether any of the rows may ask something."""
+    query, key, asking = channels.query, channels.get("key"), np.zeros(len(rows), np.bool_)
     if all(word.stem in _PHATIC for word in query.words) and not _asks_of_self(query):
         found = np.zeros_like(found)  # a greeting or a backchannel
-    found = np.where(known["key"] >= 1, np.maximum(found, NAMED), found)
-    is_bare, asking = len(query.words) == len(query.folded), known["asking"] > 0
-    if "like" in known and asking.any():  # repeated questions have similar vectors: check only those
-        asking &= channels["vector_own"][rows] >= _SAME
+    if key is not None:
+        found = np.where(key[rows] >= 1, np.maximum(found, NAMED), found)
+    is_bare = len(query.words) == len(query.folded)
+    if asks and "asking" in channels:
+        asking = channels["asking"][rows] > 0
+        if closely and asking.any():  # repeated questions have similar vectors: check only those
+            asking &= channels["vector_own"][rows] >= _SAME
     if not (is_bare or asking.any()):
         return found
     says_all = _said(channels, rows, beside=False)["said"] >= 1
@@ -321,10 +388,8 @@ def _of_rows(channels: Channels, rows: Rows) -> dict[str, Floats]:
     for name, channel in (("key", "key"), ("date", "date"), ("asking", "asking"), ("fullness", "length")):
         scores = channels.get(channel)
         found[name] = np.zeros(len(rows), np.float32) if scores is None else scores[rows]
-    speakers = _joined(channels, rows, [place.layout.speakers for place in channels.places])
-    memories = _joined(channels, rows, [place.layout.memories for place in channels.places])
-    found["agent"] = ((speakers == _AGENT) & ~memories).astype(np.float32)
-    found["memory"] = memories.astype(np.float32)
+    found["agent"] = _joined(channels, rows, [place.layout.of_agent for place in channels.places])
+    found["memory"] = _joined(channels, rows, [place.layout.of_memory for place in channels.places])
     return found
 
 
@@ -346,7 +411,7 @@ def _said(channels: Channels, rows: Rows, *, beside: bool = True) -> dict[str, A
     # an unsaid word has the weight of a word in one row of a store of usual size
     share = meaty * np.array([min(worth.get(term, 5.0), 5.0) + 1 for term in asked], np.float32)
     share /= share.sum()
-    own, window = _saying(channels, rows, len(asked), beside=beside)
+    own, window = _saying(channels, rows, asked, beside=beside)
     found["said"], found["window"] = np.round(own @ share, 5), np.round(window @ share, 5)
     found["unsaid"] = sum(each for term, each in zip(asked, share.tolist(), strict=True) if term not in worth)
     if beside and channels.near_words is not None:
@@ -355,20 +420,22 @@ def _said(channels: Channels, rows: Rows, *, beside: bool = True) -> dict[str, A
     return found
 
 
-def _saying(channels: Channels, rows: Rows, terms: int, *, beside: bool) -> tuple[Floats, Floats]:
+def _saying(channels: Channels, rows: Rows, terms: Collection[int], *, beside: bool) -> tuple[Floats, Floats]:
     """[rows, terms] 1 where a row says a term, and where it or a neighbour does."""
-    own, window = np.zeros((2, len(rows), terms), np.float32)
+    own, window = np.zeros((2, len(rows), len(terms)), np.float32)
     where = np.searchsorted(channels.starts, rows, "right") - 1
-    for number, (place, said) in enumerate(zip(channels.places, channels.words.said, strict=True)):
+    asked = np.fromiter(terms, np.uint32, len(terms))
+    for number, place in enumerate(channels.places):
         here = np.flatnonzero(where == number)
         if not len(here):
             continue
+        said = find(place, asked)
         local = rows[here] - channels.starts[number]
         near = _neighbours(place, local) if beside else local[:, None]
         wanted = distinct(near)  # a gap (-1) says nothing
         at = np.minimum(np.searchsorted(wanted, said.row), len(wanted) - 1)
         kept = (wanted[at] == said.row) & (said.count > 0)
-        table = np.zeros((len(wanted), terms), np.float32)
+        table = np.zeros((len(wanted), len(terms)), np.float32)
         table[at[kept], said.which[kept]] = 1
         own[here] = table[np.searchsorted(wanted, local)]
         window[here] = table[np.searchsorted(wanted, near)].max(axis=1)
