@@ -35,6 +35,7 @@ BY_HAND = {
     "python -m venv peers": "as above; the peers' packages are 2 GB",
     "make": "it is this suite, or takes longer",
     "scripts/": "it takes longer, or root",
+    "uvx": "it downloads a package; tests/server/test_fuzz.py sends what nobody expects",
     "podman": "there is no container engine in every machine; tests/test_deploy.py reads the files",
     "peers/bin/echoic bench": "minutes; packages/echoic-bench has tests",
     "echoic bench": "minutes; packages/echoic-bench has tests",

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from echoic.errors import InvalidInput
@@ -23,7 +22,6 @@ from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY, REVOCATION
 from echoic.memory.experience import unlearn
 from echoic.memory.extraction.model_reader import LEASE, PROGRESS, progress_id
-from echoic.memory.extraction.turns import conversation_record, standing
 from echoic.memory.forget_targets import Targets, reached, said_by
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.keyed_memories import KeyedMemories
@@ -52,17 +50,16 @@ from echoic.memory.records import (
     TURN,
     conversation_of,
     hidden_in,
-    is_unlearned,
     memory_of,
     rewritten_turn,
     scan_all,
     turn_of,
 )
-from echoic.memory.retraction import derived_from, named, shared_of
+from echoic.memory.retraction import derived_from, named, shared_of, unlearn_turns
 from echoic.memory.service_context import Parts
 from echoic.stores.apply import Name, name_of
 from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
-from echoic.text import FORGOTTEN, content_stems, fold
+from echoic.text import FORGOTTEN, fold
 from echoic.types import KeptBecause, Memory, Receipt, Scope, Turn, checked_name, checked_time
 
 log = logging.getLogger(__name__)
@@ -92,50 +89,6 @@ KINDS = (
     KEY,
 )
 """Every kind of record that is not searchable."""
-
-
-async def unlearn_turns(
-    store: Store, scope: Scope, forgotten: Sequence[Memory], spared: Collection[Name] = ()
-) -> None:
-    """Mark the turns that `forgotten` was learned from, and those that repeat it, as not to be learned from.
-
-    Otherwise a language model that reads later, or reads again, would extract it again. Nothing else is
-    learned from such a turn either. `spared` turns stay as they are.
-    """
-    heard_in = {turn for memory in forgotten for turn in memory.source}
-    values = [said for memory in forgotten if (said := content_stems(memory.text))]
-    if not heard_in and not values:
-        return
-    chosen: dict[str, list[str]] = {}
-    for record in await scan_all(store, scope, TURN):
-        if is_unlearned(record) or (TURN, record.id) in spared:
-            continue
-        if record.id in heard_in or _says(record, values):
-            chosen.setdefault(record.key or "", []).append(record.id)
-    for conversation, turns in chosen.items():
-        await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
-
-
-async def unlearn_turn(store: Store, scope: Scope, name: str) -> None:
-    """The same for the turn with this id, if there is one, also while it is being read."""
-    for record in await store.read(scope, TURN, [name]):
-        if not is_unlearned(record):
-            await until_written(partial(_mark, store, scope, record.key or "", [name]), "the conversation")
-
-
-async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[str]) -> None:
-    whose = await conversation_record(store, scope, conversation)
-    if whose is None:
-        return
-    there = await store.read(scope, TURN, turns)
-    marked = [replace(record, data={**record.data, "unlearned": True}) for record in there]
-    # written with the conversation: a reader that read these turns before conflicts and reads again
-    await store.write(scope, [standing(whose), *map(Put.over, there, marked)])
-
-
-def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
-    said = content_stems(turn_of(record).heard_text)
-    return any(value <= said for value in values)
 
 
 class Erasing:

@@ -140,14 +140,12 @@ class KeyedMemories:
 
     async def take_back(self, name: str) -> bool:
         """See `UserMemory.delete`, by the id of a memory or a turn."""
-        from echoic.memory.erasure import unlearn_turn
-        from echoic.memory.retraction import hide, named, shared_of
+        from echoic.memory.retraction import hide, named, shared_of, unlearn_turn
 
         at, store = self._parts.clock(), self._parts.store
-        await unlearn_turn(
-            store, self._scope, checked_name(name, "id")
-        )  # first: what was learned by now is named
-        memories, whole = await named(store, self._scope, checked_name(name, "id"))
+        checked_name(name, "id")
+        await unlearn_turn(store, self._scope, name)  # first: what was learned by now is named
+        memories, whole = await named(store, self._scope, name)
         await hide(store, self._scope, memories, whole=whole, at=at)
 
         async def attempt(scope: Scope, names: Sequence[str]) -> bool:

@@ -11,13 +11,22 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from echoic.english import listen
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.reconciliation import Change as Proposed
 from echoic.memory.extraction.reconciliation import TakeBack
-from echoic.memory.extraction.turns import Stretch, hushes, meant_by_that, of_user, takes_back
+from echoic.memory.extraction.turns import (
+    Stretch,
+    conversation_record,
+    hushes,
+    meant_by_that,
+    of_user,
+    standing,
+    takes_back,
+)
 from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
 from echoic.memory.records import (
     CONVERSATION,
@@ -28,6 +37,7 @@ from echoic.memory.records import (
     conversation_of,
     cursor_of,
     hidden_in,
+    is_unlearned,
     memory_id,
     memory_of,
     record_of_conversation,
@@ -36,8 +46,9 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.ranking.indexing import AGENT
+from echoic.stores.apply import Name
 from echoic.stores.base import Change, Put, Record, Store
-from echoic.text import TAKEN_BACK, fold, visible
+from echoic.text import TAKEN_BACK, content_stems, fold, visible
 from echoic.types import Memory, Scope, Turn
 
 _FORGETS: Final = re.compile(
@@ -300,3 +311,47 @@ def _whole(turn: Turn, at: datetime) -> Memory:
     """A hidden turn as a memory, to find where an agent repeated it."""
     # a marker was not said: otherwise every other marker would count as a repetition
     return Memory(id="", text=visible(turn.heard_text), valid_from=at, source=(turn.id,))
+
+
+async def unlearn_turns(
+    store: Store, scope: Scope, forgotten: Sequence[Memory], spared: Collection[Name] = ()
+) -> None:
+    """Mark the turns that `forgotten` was learned from, and those that repeat it, as not to be learned from.
+
+    Otherwise a language model that reads later, or reads again, would extract it again. Nothing else is
+    learned from such a turn either. `spared` turns stay as they are.
+    """
+    heard_in = {turn for memory in forgotten for turn in memory.source}
+    values = [said for memory in forgotten if (said := content_stems(memory.text))]
+    if not heard_in and not values:
+        return
+    chosen: dict[str, list[str]] = {}
+    for record in await scan_all(store, scope, TURN):
+        if is_unlearned(record) or (TURN, record.id) in spared:
+            continue
+        if record.id in heard_in or _says(record, values):
+            chosen.setdefault(record.key or "", []).append(record.id)
+    for conversation, turns in chosen.items():
+        await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
+
+
+async def unlearn_turn(store: Store, scope: Scope, name: str) -> None:
+    """The same for the turn with this id, if there is one, also while it is being read."""
+    for record in await store.read(scope, TURN, [name]):
+        if not is_unlearned(record):
+            await until_written(partial(_mark, store, scope, record.key or "", [name]), "the conversation")
+
+
+async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[str]) -> None:
+    whose = await conversation_record(store, scope, conversation)
+    if whose is None:
+        return
+    there = await store.read(scope, TURN, turns)
+    marked = [replace(record, data={**record.data, "unlearned": True}) for record in there]
+    # written with the conversation: a reader that read these turns before conflicts and reads again
+    await store.write(scope, [standing(whose), *map(Put.over, there, marked)])
+
+
+def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
+    said = content_stems(turn_of(record).heard_text)
+    return any(value <= said for value in values)

@@ -260,7 +260,7 @@ class Layout:
     """[turns in sessions] Their slots."""
     asked: NDArray[np.intp]
     """[pairs] Rows of turns that ask something."""
-    answered: NDArray[np.intp]
+    answered: NDArray[np.int32]
     """[pairs] The row of the next turn of the session."""
     flags: NDArray[np.uint8]
     """[rows] This and the following are the partition's fields, concatenated."""

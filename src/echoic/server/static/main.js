@@ -22,6 +22,8 @@ const roots = new Map();
 let leave = null;
 let shown = null;
 let visit = 0;
+/** Done once whoever was chosen in another view is who speaks. */
+let choosing = Promise.resolve();
 
 /**
  * What every view is given.
@@ -222,6 +224,7 @@ async function route() {
   showWho();
   try {
     const module = await import(`./views/${view.name}.js`);
+    await choosing;
     if (view.name !== "try") await arrive(); // which says itself what goes wrong
     if (visit !== mine) return;
     const done = await module.show(root, place, app);
@@ -275,10 +278,11 @@ function listen() {
   byId("caller").addEventListener("change", (event) => tell("caller", event.target.value));
   app.events.addEventListener("caller", async ({ detail }) => {
     if (shown?.view === "try") return; // a conversation may be going on: the view ends it first
-    await choose(detail).catch((error) => {
+    choosing = choose(detail).catch((error) => {
       if (error.status === 401) refused();
       else app.caller.caller = ""; // `route` tries again, and shows what goes wrong
     });
+    await choosing;
     app.go({ view: shown.view });
     route();
   });
