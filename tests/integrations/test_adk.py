@@ -249,36 +249,6 @@ async def test_what_was_forgotten_does_not_come_back_with_the_next_turn_of_its_s
         assert await memory.user("ana", "films").conversations() == []
 
 
-async def test_what_a_rewind_took_back_is_found_no_longer_and_what_is_said_since_is(memory):
-    kit, whose = Kit(memory), {"app_name": "films", "user_id": "ana"}
-
-    async def found(query):
-        return str(await kit.service.search_memory(**whose, query=query))
-
-    await kit.say("ana", "s1", "My parrot is called Quillonda.")
-    await kit.say("ana", "s1", "I am allergic to peanuts.")
-    await kit.say("ana", "s1", "The boiler stands in the attic.")
-    session = await kit.sessions.get_session(**whose, session_id="s1")
-    second = next(e.invocation_id for e in session.events if "peanuts" in str(e.content))
-    assert "peanuts" in await found("am I allergic to peanuts?"), "control"
-    await kit.runner.rewind_async(user_id="ana", session_id="s1", rewind_before_invocation_id=second)
-    for text in ("I live in Porto.", "The boiler stands in the attic.", "Okay."):
-        await kit.say("ana", "s1", text)
-        await memory.distil()
-        assert "peanuts" not in await found("am I allergic to peanuts?")
-    for query, word in (("parrot", "Quillonda"), ("where do I live?", "Porto"), ("the boiler", "attic")):
-        assert word in await found(query)
-    assert "peanuts" not in str(await memory.user("ana", "films").facts())
-    later = Kit(memory)  # a process to which the whole session is given again
-    session = await kit.sessions.get_session(**whose, session_id="s1")
-    await later.service.add_session_to_memory(session)
-    await EchoicMemoryService(memory).add_events_to_memory(
-        app_name="films", user_id="bob", events=session.events, session_id="s1"
-    )
-    assert "allergic" not in str(await turns(memory, user="bob"))
-    assert "attic" in await found("the boiler")
-
-
 async def test_of_an_interrupted_answer_only_what_was_heard_is_memory(memory):
     service, whose = EchoicMemoryService(memory), {"app_name": "films", "user_id": "ana"}
     events = [

@@ -10,7 +10,6 @@ The app name is the deployment and the user id the user; neither is ever taken f
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,10 +24,9 @@ from google.adk.sessions.session import Session
 from google.genai import types
 
 from echoic.checks import MAX_KEY_CHARACTERS, MAX_TEXT_BYTES, searchable, storable
-from echoic.errors import EchoicError, InvalidInput, NotAllowed, NotOpen, StoreUnavailable
+from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreUnavailable
 from echoic.memory.assurance import Level
 from echoic.memory.compliance import said_since
-from echoic.memory.records import TURN, hidden_in
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.types import Hit, Turn
@@ -95,21 +93,15 @@ class EchoicMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,  # noqa: ARG002 - the framework's
     ) -> None:
-        """Store the turns in `events`; an event that was stored before changes nothing. What a rewind among
-        them took back is not stored, and found no longer if it was.
+        """Store the turns in `events`; an event that was stored before changes nothing.
 
         Raises:
             InvalidInput: `session_id` is empty.
         """
         if not session_id:
             raise InvalidInput("session_id is empty: turns are stored in a conversation")
-        cut, rewound = _cut_off(events), _rewound(events)
-        turns, gone = list[Turn](), list[Turn]()
-        for event in events:
-            said = _turns(event, session_id, is_cut=event.id in cut)
-            (gone if event.id in rewound else turns).extend(said)
-        if gone:  # first: what is said again since, in the same words, is found
-            await self._at_home(self._take_back(app_name, user_id, [turn.id for turn in gone]))
+        cut = _cut_off(events)
+        turns = [turn for event in events for turn in _turns(event, session_id, is_cut=event.id in cut)]
         if turns:
             await self._at_home(self._append(app_name, user_id, session_id, turns))
 
@@ -160,13 +152,6 @@ class EchoicMemoryService(BaseMemoryService):
         if turns:
             await (await user.conversation(session_id, agent=self._agent)).append(*turns)
 
-    async def _take_back(self, app_name: str, user_id: str, names: Sequence[str]) -> None:
-        user = self._user(app_name, user_id)
-        for record in await user.backing_store.read(user.scope, TURN, names):
-            if not hidden_in(record):  # the framework gives a rewind each time
-                with contextlib.suppress(NotAllowed):  # it is not told at this level in any case
-                    await user.delete(id=record.id)
-
     async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` in the loop that memory is open in."""
         if asyncio.get_running_loop() is self._loop:
@@ -185,21 +170,6 @@ def _cut_off(events: Sequence[Event]) -> set[str]:
         elif event.turn_complete:
             spoken = ""
     return cut
-
-
-def _rewound(events: Sequence[Event]) -> set[str]:
-    """The ids of the events that a later rewind took back: all from the first of the invocation it names."""
-    first: dict[str, int] = {}
-    for at, event in enumerate(events):
-        first.setdefault(event.invocation_id, at)
-    gone, at = set[str](), len(events) - 1
-    while at >= 0:
-        if named := events[at].actions.rewind_before_invocation_id:
-            start = min(first.get(named, at), at)
-            gone.update(event.id for event in events[start:at])
-            at = start
-        at -= 1
-    return gone
 
 
 def _turns(event: Event, session: str, *, is_cut: bool) -> list[Turn]:
