@@ -394,49 +394,6 @@ async def test_a_tool_that_hangs_up_lets_other_tools_and_the_goodbye_finish(
     ]
 
 
-@pytest.mark.parametrize("how", ["says", "types"])
-async def test_a_caller_who_cuts_in_on_the_goodbye_is_answered(
-    memory, provider, serve, phone, eventually, how
-):
-    heard = asyncio.Event()
-
-    async def hang_up(ctx: RunContext[CallContext]) -> str:
-        """End the call."""
-        ctx.deps.hang_up("done")
-        return "say goodbye"
-
-    async def once_heard(_stage):
-        await heard.wait()
-
-    script = Script(
-        UserSays("that is all", after_ms=300),
-        Calls(ToolCall("hang_up", {})),
-        Says("goodbye and thank you"),
-        *([once_heard, UserSays("one more thing")] if how == "says" else []),
-        Says("gladly"),
-        open_ended=True,
-    )
-    async with serve(provider, script) as (_, model):
-        session = VoiceSession(
-            memory, user="ana", agents=[robin(tools=[hang_up])], model=model, session_id="more"
-        )
-        async with session:
-            line = phone(session)
-            line.paused_at = 300
-            async with line:
-                await eventually(lambda: len(line.heard) >= 300 * 48 and not session.live.provider.speaking)
-                before = session.live.cuts_in
-                if how == "types":
-                    await session.send_text("one more thing")
-                heard.set()
-                await eventually(lambda: session.live.cuts_in > before)
-                line.paused_at = None
-                await eventually(lambda: session.recorder.kept == 4)
-    turns = await turns_of(memory, "more")
-    assert [text for _, text, _ in turns][2:] == ["one more thing", "gladly"]
-    assert turns[-1][2] is None, "all of the answer was heard"
-
-
 async def test_what_is_said_in_the_call_reaches_the_model_before_its_next_response(
     memory, provider, serve, phone, eventually
 ):
@@ -625,52 +582,6 @@ async def test_hanging_up_in_mid_sentence_keeps_all_that_was_heard(
     assert kept[1][0] == "agent"
     assert abs(len(kept[1][2].split()) - 5) <= 1
     assert (await memory.user("ana").find_conversation("cut")).status == "completed"
-
-
-async def test_what_was_typed_and_could_not_be_sent_before_the_end_is_kept(memory, provider, serve):
-    hangs = Script(accept_after_s=60, open_ended=True)
-    async with serve(provider, Script(open_ended=True), hangs) as (server, model):
-        session = VoiceSession(memory, user="ana", agents=[robin()], model=model, session_id="down")
-        async with session:
-            await server.sessions[0].drop()
-            while not session.live.provider.unsent:
-                await session.send_text("my dog is called Rex")
-                await asyncio.sleep(0)
-    assert ("user", "my dog is called Rex", None) in await turns_of(memory, "down")
-
-
-async def test_who_hangs_up_in_mid_transfer_has_both_lines_closed_before_the_end_is_kept(memory, serve):
-    order, said = [], asyncio.Event()
-    agents = [robin(), VoiceAgent(name="pip")]
-    async with (
-        serve("openai", Script(open_ended=True), Script(open_ended=True)) as (_, model),
-        VoiceSession(memory, user="ana", agents=agents, model=model) as session,
-    ):
-        running = session._running
-        finish = running._collector.finish
-
-        async def last_sentence(*_given):
-            said.set()
-            await asyncio.Event().wait()
-
-        async def finished(**given):
-            order.append("kept")
-            return await finish(**given)
-
-        running._lines._finish, running._collector.finish = last_sentence, finished
-        moving = asyncio.create_task(session.transfer("pip"))
-        await said.wait()
-        for provider in session.live.providers:
-
-            async def stop(plain=provider.stop, name=provider.setup.agent.name):
-                await plain()
-                order.append(name)
-                await session.caught_up(5)  # the collector drops what is stored of the first
-
-            provider.stop = stop
-        await session.close()
-        await asyncio.gather(moving, return_exceptions=True)
-    assert order[:3] == ["robin", "pip", "kept"]
 
 
 async def test_a_task_that_is_cancelled_has_its_call_kept(memory, serve, phone, eventually):

@@ -8,9 +8,8 @@ import pytest
 from pydantic_ai.exceptions import ModelHTTPError
 
 from echoic import InvalidInput
-from echoic.capability import CallerMemory
 from echoic.session import SessionSettings, VoiceAgent, VoiceSession, read_exchanges
-from echoic_loopback.realtime import Calls, Drop, HeldTranscripts, Pause, Says, Script, ToolCall, UserSays
+from echoic_loopback.realtime import Calls, Drop, Pause, Says, Script, ToolCall, UserSays
 
 OFFER = "v=0\r\no=- 46117317 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=mid:1\r\na=sctp-port:5000\r\n"
 ROBIN = VoiceAgent(name="robin", instructions="You are Robin.")
@@ -152,70 +151,6 @@ async def test_another_agent_takes_over_where_the_call_is(memory, serve, eventua
         ("user", "my name is Pavel"),
         ("agent", "thank you Pavel"),
     ]
-
-
-ASKS = "what is my dog called"
-TWO = [ROBIN, VoiceAgent(name="billing")]
-
-
-async def test_what_is_said_while_another_agent_takes_over_is_heard_and_answered_once(
-    memory, serve, eventually, monkeypatch
-):
-    connected, go, plain = asyncio.Event(), asyncio.Event(), CallerMemory.tell
-
-    async def held(capability, session):
-        await plain(capability, session)
-        if capability.agent == "billing":
-            connected.set()
-            await go.wait()
-
-    async def once_connected(_stage):
-        await connected.wait()
-
-    script = Script(once_connected, UserSays(ASKS), Says("Rex", word_ms=50), Pause(1), open_ended=True)
-    async with (
-        serve("openai", script) as (server, model),
-        beside(memory, model, await dialled(model), agents=TWO) as session,
-    ):
-        old = session.live.provider
-        monkeypatch.setattr(CallerMemory, "tell", held)
-        moving = asyncio.create_task(session.transfer("billing"))
-        await eventually(lambda: ASKS in str(old._session.new_messages()))
-        go.set()
-        await moving
-        await eventually(lambda: session.recorder.kept == 2)
-        asked = server.sessions[0].record.received("response.create")
-    assert len(asked) == 1
-    assert await turns_of(memory) == [("user", ASKS), ("agent", "Rex")]
-
-
-async def test_no_agent_takes_over_before_the_transcript_of_what_was_said(memory, serve, eventually):
-    moving, said = asyncio.Event(), asyncio.Event()
-
-    async def while_moving(_stage):
-        said.set()
-        await moving.wait()
-
-    script = Script(
-        UserSays(ASKS, final="held"),
-        while_moving,
-        HeldTranscripts(),
-        Says("Rex", word_ms=50),
-        Pause(1),
-        open_ended=True,
-    )
-    async with (
-        serve("openai", script) as (_, model),
-        beside(memory, model, await dialled(model), agents=TWO) as session,
-    ):
-        await said.wait()
-        await eventually(lambda: session._at().handler.hears(session.live.provider))
-        transfer = asyncio.create_task(session.transfer("billing"))
-        await eventually(lambda: session.state == "transferring")
-        moving.set()
-        await transfer
-        await eventually(lambda: session.recorder.kept == 2)
-    assert await turns_of(memory) == [("user", ASKS), ("agent", "Rex")]
 
 
 async def test_a_reply_whose_end_was_missed_during_a_reconnect_counts_as_played(memory, serve, eventually):

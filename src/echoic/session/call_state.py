@@ -138,8 +138,6 @@ class CallState:
     recalls: set[asyncio.Task[Any]] = field(default_factory=set)
     """Recalls in progress: the turns they are for are not stored yet."""
     cut_at_s: float = 0.0
-    cuts_in: int = 0
-    """How often the caller began to speak or type, or interrupted."""
     sound_at_s: float = field(default_factory=time.monotonic)
     lost: bool = False
     """Whether this session stores nothing more."""

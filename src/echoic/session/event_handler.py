@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
@@ -95,36 +95,8 @@ class EventHandler:
         speaks = self._replying or self._asked or provider.speaking
         return not (waits or speaks or provider.owes_reply or provider.pending_tools())
 
-    def hears(self, provider: ProviderSession) -> bool:
-        """Whether the caller is speaking, or said something whose transcript is still to come.
-
-        Of a provider that does not report speech neither is known: False.
-        """
-        if not provider.setup.profile.reports_speech or not provider.is_open:
-            return False
-        begun = provider.name in self._talking or bool(self._untranscribed.get(provider.name))
-        return begun or any(not said.final for said in provider.said.values())
-
-    def owes(self, provider: ProviderSession) -> bool:
-        """Whether something the caller said has no complete reply."""
-        return self._open.get(provider.name) is not None
-
-    def follow(self, old: ProviderSession, new: ProviderSession) -> None:
-        """Have `new` hear the provider's call from here on, instead of `old`, and answer what that owes."""
-        old.silence()
-        new.before = old
-        self._live.providers.append(new)
-        waits: tuple[dict[str, Any], ...] = (self._untranscribed, self._owed, self._open)
-        for waiting in waits:
-            if old.name in waiting:
-                waiting[new.name] = waiting.pop(old.name)
-        if old.name in self._talking:
-            self._talking.remove(old.name)
-            self._talking.add(new.name)
-
     def typed(self, provider: ProviderSession, text: str) -> None:
         """Record what the caller typed."""
-        self._live.cuts_in += 1
         exchange = self._live.log.begin(provider.setup.agent.name)
         self._live.log.stamp("transcript", exchange)
         said = provider.typed(text)
@@ -173,7 +145,6 @@ class EventHandler:
         unplayed = {each.name: each.unplayed() for each in live.providers}
         live.playback.cut()
         self._closed(provider)  # the reply is no longer wanted
-        live.cuts_in += 1
         live.cut_at_s = asyncio.get_running_loop().time()
         for each in live.providers:
             if (telling := each.cut(unplayed[each.name])) is not None:
@@ -275,7 +246,6 @@ class EventHandler:
             self._live.sounds()
 
     def _caller_speaks(self, provider: ProviderSession, item: str | None) -> None:
-        self._live.cuts_in += 1
         self._caller_begins()
         self.barge_in(provider)
         exchange = self._live.log.begin(provider.setup.agent.name)
@@ -329,7 +299,6 @@ class EventHandler:
         live = self._live
         live.log.stamp("recall_began", exchange)
         recalled = await live.recall.final(text)
-        provider = live.provider  # the call may have been transferred meanwhile
         live.log.touched(exchange).recall = recalled
         live.log.stamp("recalled", exchange)
         live.hooks.tell(
@@ -367,14 +336,10 @@ class EventHandler:
         While the caller goes on speaking, the turn is answered with what they say next.
         """
         self._forget_timer(provider)
-        if provider.silent:
-            provider = self._live.provider
         if provider.name in self._talking:
             return
         if not self._owed.pop(provider.name, 0) or not provider.is_open:
             return
-        if provider is not self._live.provider:
-            return  # the next agent is asked
         try:
             await provider.session.create_response()
         except Exception as error:  # noqa: BLE001 - the connection may be gone; its session reports why

@@ -108,7 +108,6 @@ class CallLifecycle:
             self._confidences,
             call,
             on_event=self._take,
-            handler=lambda: self.handler,
         )
         self._captions = captions
         self._on_closed = on_closed
@@ -118,8 +117,6 @@ class CallLifecycle:
         """The agent to transfer to at the next pause."""
         self._end_reason: str | None = None
         """Why the call is to end at the next pause."""
-        self._planned_at = 0
-        """How often the caller had cut in when that was planned: they speak on, the call goes on."""
         self._collector: TurnCollector | None = None
         self._closing: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -210,8 +207,6 @@ class CallLifecycle:
     def plan(self, *, agent: str | None = None, reason: str | None = None) -> None:
         """Transfer or end the call at the next pause, or now if nobody is speaking."""
         self._next_agent, self._end_reason = agent or self._next_agent, reason or self._end_reason
-        if reason is not None:
-            self._planned_at = self.live.cuts_in
         if self._entered and self.state == "active" and self.handler.at_rest(self.live.provider):
             self.carry_out_plan()
 
@@ -237,8 +232,7 @@ class CallLifecycle:
 
     async def _end_when_played(self, reason: str) -> None:
         await self.live.playback.wait_idle()
-        if self.live.cuts_in == self._planned_at:
-            self.end_soon(reason)
+        self.end_soon(reason)
 
     async def transfer_to(self, agent: str) -> None:
         """Transfer the call to another agent; see `VoiceSession.transfer`. One transfer at a time."""
@@ -334,7 +328,7 @@ class CallLifecycle:
         for task in [self._watch, self._moving, *live.tasks]:
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
-        for provider in list(live.providers):  # one whose words are all stored is dropped meanwhile
+        for provider in live.providers:
             await provider.stop()
         if reason not in STAYS_UP:
             await lines.hang_up()

@@ -241,9 +241,7 @@ class ProviderSession:
         """Tool calls in progress."""
         self._stopping = False
         self.silent = False
-        """Whether events are ignored; see `silence`."""
-        self._until: int | None = None
-        """How many messages there were then."""
+        """Whether events are ignored, because another provider session follows the same call."""
         self.interrupting: asyncio.Task[None] | None = None
         """The last telling of an interruption, under way or over; see `ask`."""
 
@@ -259,13 +257,10 @@ class ProviderSession:
         """Whether the session is connected."""
         return self._session is not None and not self._session.closed
 
-    async def open(self, connected: Callable[[ProviderSession], None] | None = None) -> None:
-        """Connect, and call `connected` before any event is read; raises `RealtimeError` if the provider
-        refuses or cannot be reached.
-        """
+    async def open(self) -> None:
+        """Connect; raises `RealtimeError` if the provider refuses or cannot be reached."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        living = self._live(ready, connected or (lambda _: None))
-        self._task = asyncio.create_task(living, name=f"echoic-provider-{self.setup.agent.name}")
+        self._task = asyncio.create_task(self._live(ready), name=f"echoic-provider-{self.setup.agent.name}")
         try:
             await ready
         except BaseException:
@@ -308,21 +303,13 @@ class ProviderSession:
         typed = getattr(connection, "_uncovered_typed_turns", ())
         return bool(getattr(connection, "_response_active", False) or typed)
 
-    def silence(self) -> None:
-        """Ignore what happens from here on: another provider session follows the same call."""
-        self.silent, self._until = True, len(self.new_messages())
-
     def new_messages(self) -> Sequence[ModelMessage]:
         """The messages of this provider session, in spoken order."""
-        return self._session.new_messages()[: self._until] if self._session is not None else ()
+        return self._session.new_messages() if self._session is not None else ()
 
     def all_messages(self) -> Sequence[ModelMessage]:
         """The messages the session was opened with, and those since."""
-        if self._session is None:
-            return ()
-        ignored = len(self._session.new_messages()) - len(self.new_messages())
-        messages = self._session.all_messages()
-        return messages[: len(messages) - ignored]
+        return self._session.all_messages() if self._session is not None else ()
 
     def heard_messages(self, *, so_far: bool = False) -> list[ModelMessage]:
         """All messages, with agents' words only as far as they were heard; see `as_heard`."""
@@ -388,11 +375,10 @@ class ProviderSession:
             idempotent=idempotent,
         )
 
-    async def _live(self, ready: asyncio.Future[None], connected: Callable[[ProviderSession], None]) -> None:
+    async def _live(self, ready: asyncio.Future[None]) -> None:
         try:
             async with self.setup.opening as session:
                 self._session = session
-                connected(self)
                 if self.setup.memory is not None:
                     await self.setup.memory.tell(session)  # before anything else is said
                 carrier = asyncio.create_task(self._carry(session))

@@ -15,12 +15,11 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import uuid4
 
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelRequest, SpeechPart
 from pydantic_ai.realtime import (
     RealtimeError,
     RealtimeEvent,
@@ -38,11 +37,10 @@ from echoic.memory.service import MemoryService
 from echoic.prompt.block import OPENING, framed, quoted
 from echoic.session.agents import CallContext, Hook, ToolGuard, VoiceAgent
 from echoic.session.call_state import CallState, Confidences, Session
-from echoic.session.history import as_heard, said_in, settled, with_summary, without_requests
+from echoic.session.history import as_heard, settled, with_summary, without_requests
 from echoic.session.hooks import cancelled_here
 from echoic.session.playback import Playback
 from echoic.session.provider import ProviderProfile, ProviderSession, ProviderSetup, waits_to_be_asked
-from echoic.session.turn_collector import text_of
 from echoic.session.webrtc_control import ProviderCall, RemotePlayback, observed
 from echoic.types import Directives
 
@@ -51,7 +49,6 @@ log = logging.getLogger(__name__)
 GO_ON: Final = (
     "The line was interrupted for a moment and is back. Go on where you were; answer what was asked last."
 )
-_ANSWER: Final = "The call was handed over to you. Answer what the caller said last."
 _HOOK_S: Final = 5.0
 _TOOLS_S: Final = 2.0
 """How long the other tools of the same reply may take to answer before the call moves on without them."""
@@ -60,22 +57,6 @@ _REPLY_S: Final = 1.0
 """How long the reply after a tool may take to begin."""
 _NO_LIMIT: Final = UsageLimits(request_limit=None)
 """PydanticAI's default limit is meant for one run, not for a call."""
-
-
-class OpenTalk(Protocol):
-    """What the handler of a call's events knows of who speaks and who is to answer."""
-
-    def hears(self, provider: ProviderSession) -> bool:
-        """Whether the caller is speaking, or said something whose transcript is still to come."""
-        ...
-
-    def owes(self, provider: ProviderSession) -> bool:
-        """Whether something the caller said has no complete reply."""
-        ...
-
-    def follow(self, old: ProviderSession, new: ProviderSession) -> None:
-        """Have `new` hear the provider's call from here on, instead of `old`, and answer what that owes."""
-        ...
 
 
 class ProviderConnections:
@@ -88,7 +69,6 @@ class ProviderConnections:
         confidences: receives the recogniser's confidence.
         call: the provider's WebRTC call, if audio goes directly between provider and caller.
         on_event: called with each event of a connection.
-        handler: gives the handler of those events.
     """
 
     def __init__(
@@ -100,14 +80,13 @@ class ProviderConnections:
         call: ProviderCall | None = None,
         *,
         on_event: Callable[[ProviderSession, RealtimeEvent], None],
-        handler: Callable[[], OpenTalk],
     ) -> None:
         self._session = session
         self._service = service
         self._model = model
         self._confidences = confidences
         self.call = call
-        self._on_event, self._handler = on_event, handler
+        self._on_event = on_event
 
     async def context(self, agent: VoiceAgent) -> CallContext:
         """The context for the hooks and tools of an agent; raises `StoreUnavailable`."""
@@ -125,13 +104,12 @@ class ProviderConnections:
         context: CallContext,
         history: Sequence[ModelMessage],
         playback: Playback,
-        connected: Callable[[ProviderSession], None] | None = None,
     ) -> ProviderSession:
         """Open a connection for `agent`, which is told the memory block first; raises `RealtimeError`."""
         provider = ProviderSession(
             uuid4().hex, self._setup(agent, context, history, playback), playback, self._on_event
         )
-        await provider.open(connected)
+        await provider.open()
         if self.call is not None:
             self.call.knows = True
         return provider
@@ -215,18 +193,13 @@ class ProviderConnections:
         return memory, ()
 
     async def enter(
-        self,
-        provider: ProviderSession,
-        *,
-        history: Sequence[ModelMessage],
-        resumed: bool = False,
-        answers: bool = False,
+        self, provider: ProviderSession, *, history: Sequence[ModelMessage], resumed: bool = False
     ) -> None:
-        """Start an agent: its hook, then its first words, which may answer what the one before did not."""
+        """Start an agent: its hook, then its first words."""
         agent = provider.setup.agent
         if not resumed:
             await run_hook(agent.on_enter, provider.setup.context, "on_enter")
-        first = _said_on_return(agent, history) if resumed else agent.greeting or (answers and _ANSWER)
+        first = _said_on_return(agent, history) if resumed else agent.greeting
         if first:
             await self._session.prompt(first)
 
@@ -250,10 +223,8 @@ class ProviderConnections:
         history = with_summary(condensed.messages, call_summary.text)
         context = await self.context(agent)
         new = await self.open(agent, context, history, live.playback)
+        began = time.perf_counter()
         try:
-            # of a sentence in two parts, each model would hear one
-            await _until(lambda: not self._handler().hears(old), live.settings.farewell_s)
-            began = time.perf_counter()
             async with live.sending:
                 live.providers.append(new)
                 call_summary.handed_on(condensed)
@@ -263,7 +234,7 @@ class ProviderConnections:
         _note_transfer(live, old, context, 1000 * (time.perf_counter() - began))
         await self._finish(live, old)
         await _tell_farewell(live, old, new, known)
-        await self.enter(new, history=history, answers=self._handler().owes(old))
+        await self.enter(new, history=history)
         live.dirty.set()
 
     async def _finish(self, live: CallState, old: ProviderSession) -> None:
@@ -281,12 +252,12 @@ class ProviderConnections:
         old = live.provider
         await _until(lambda: not old.pending_tools(), _TOOLS_S)
         await _until(lambda: not old.owes_reply or not old.is_open, _REPLY_S)
-        handler = self._handler()
-        busy_s = live.settings.farewell_s
-        await _until(lambda: not (old.speaking or handler.hears(old)) or not old.is_open, busy_s)
+        await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
         context = await self.context(agent)
-        follow = partial(handler.follow, old)
-        new = await self.open(agent, context, [], live.playback, follow)
+        new = await self.open(agent, context, [], live.playback)
+        new.before = old
+        old.silent = True
+        live.providers.append(new)
         _note_transfer(live, old, context, 0.0)  # no audio passes here, so none waits
         await self.leave(old)
         await old.stop()
@@ -333,14 +304,17 @@ def _note_transfer(live: CallState, old: ProviderSession, context: CallContext, 
 async def _tell_farewell(live: CallState, old: ProviderSession, new: ProviderSession, known: int) -> None:
     """Tell the next agent what was said and heard while its connection was being opened."""
     heard = live.history_so_far(as_heard(old.new_messages(), old.utterances.values())[known:])
-    lines = [
-        f"{'Your colleague' if isinstance(message, ModelResponse) else 'The caller'} said: {quoted(text)}"
+    said = [
+        ("You" if old.setup.agent.name == new.setup.agent.name else "Your colleague", part)
+        if part.speaker == "assistant"
+        else ("The caller", part)
         for message in heard
-        for part in said_in(message)
-        if (text := text_of(part))
+        for part in message.parts
+        if isinstance(part, SpeechPart) and part.transcript
     ]
-    if not lines:
+    if not said:
         return
+    lines = [f"{who} said: {quoted(part.transcript or '')}" for who, part in said]
     try:
         await new.session.send(framed("meanwhile", lines), respond=False)
     except (RealtimeError, NotOpen) as error:  # the provider session's own task handles a broken connection

@@ -85,15 +85,6 @@ def _new_parts(
             yield place, message, part, utterance, who
 
 
-def _never_sent(provider: ProviderSession, left: list[CallerUtterance]) -> list[Turn]:
-    """What the caller typed, of the utterances `left` that are not in the history."""
-    return [
-        Turn(speaker="user", text=storable(one.text), said_at=one.at, id=one.turn_id)
-        for number, one in provider.said.items()
-        if number < 0 and one in left
-    ]
-
-
 def agent_turn(text: str, utterance: Utterance | None, provider: ProviderSession, place: int) -> Turn | None:
     """The agent's turn, divided into heard and unheard; None if nothing was said."""
     text = storable(text)
@@ -345,9 +336,6 @@ class TurnCollector:
                     return ripe
                 turn = self._turn(part, utterance, who, provider, place)
                 ripe.append(_Ripe(turn, provider, place + 1, utterance))
-            if self._finishing:
-                place = len(parts_of(provider.new_messages()))
-                ripe += [_Ripe(turn, provider, place) for turn in _never_sent(provider, said)]
             if provider is not self._live.provider and not provider.ended.is_set():
                 return ripe  # it may still say something that comes before the next session's words
         return ripe

@@ -401,10 +401,7 @@ class VoiceSession:
         call.handler.typed(provider, said)
         try:
             await provider.ask(said)
-        except (RealtimeError, NotOpen):
-            if provider is not call.live.provider:  # transferred meanwhile
-                await self.send_text(said)
-                return
+        except RealtimeError:
             if not provider.may_return:
                 raise
             provider.unsent.append(said)

@@ -80,10 +80,12 @@ class Uplink:
             self._line.end(REFUSED)
             await self._line.wait_gone()
         finally:
-            await self._all_typed_sent()
-            for task in sending:
-                task.cancel()
-            await asyncio.gather(*sending, return_exceptions=True)
+            try:
+                await self._all_typed_sent()
+            finally:
+                for task in sending:
+                    task.cancel()
+                await asyncio.gather(*sending, return_exceptions=True)
         return False
 
     async def _all_typed_sent(self) -> None:
