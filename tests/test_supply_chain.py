@@ -80,14 +80,19 @@ def test_the_provenance_names_the_commit_and_the_bytes_of_each_package(release, 
     for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], check=True)
     head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
-    told = release.provenance(dist, tree)
+    state = release.source(tree)
+    (tree / "out").mkdir()
+    (tree / "out/echoic.whl").write_bytes(b"what a build leaves in the tree")
+    told = release.provenance(dist, *state, tree)
     assert told["subject"] == [
         {"name": "echoic.whl", "digest": {"sha256": hashlib.sha256(b"wheel").hexdigest()}}
     ]
     built = told["predicate"]["buildDefinition"]
     assert built["externalParameters"] == {"commit": head.stdout.strip(), "changes": False}
     (tree / "requirements/build.txt").write_text("hatchling==2.0\n")
-    assert release.provenance(dist, tree)["predicate"]["buildDefinition"]["externalParameters"]["changes"]
+    assert release.source(tree) == (head.stdout.strip(), True)
+    with pytest.raises(SystemExit, match="not a git repository"):
+        release.source(dist)
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="there is no OpenSSH")

@@ -11,7 +11,8 @@ from importlib import metadata
 import apsw
 import pytest
 
-STEPS = ["embedder", "store", "distilling", "set", "vectors", "reopen", "get", "query", "forget", "gone"]
+STEPS = ["embedder", "store", "records", "distilling", "set", "vectors", "reopen", "get", "query", "forget"]
+STEPS += ["gone"]
 LOCAL = {"ECHOIC_EMBEDDER": "local"}
 _PR_CAPBSET_DROP, _CAP_DAC_OVERRIDE, _CAP_DAC_READ_SEARCH = 24, 1, 2
 
@@ -96,6 +97,7 @@ def test_weights_that_are_not_there(echoic, tmp_path):
     assert worked == {
         "embedder": False,
         "store": True,
+        "records": True,
         "distilling": True,
         "set": True,
         "vectors": None,
@@ -155,6 +157,21 @@ def test_a_store_damaged_in_the_middle(echoic, tmp_path):
     assert steps(ran)["store"]["well"] is False
     assert "restore" in steps(ran)["store"]["advice"]
     assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("data", ['{"text":', "{}", "{},{}"])
+def test_a_damaged_memory_is_told_with_whose_it_is_and_without_what_it_says(echoic, tmp_path, data):
+    echoic("set", "pet", "a quokka", "--user", "bob")
+    echoic("set", "pet", "a goat")
+    connection = apsw.Connection(str(tmp_path / "echoic.db"))
+    bob = "scope = (select id from scopes where user = 'bob') and kind = 'memory'"
+    connection.execute(f"update records set data = ? where {bob}", [data])
+    connection.close()
+    ran = echoic("doctor", "--json")
+    assert (ran.code, steps(ran)["records"]["well"], steps(ran)["set"]["well"]) == (2, False, True)
+    assert "a memory of 'bob'" in steps(ran)["records"]["detail"]
+    assert "echoic restore" in steps(ran)["records"]["advice"]
+    assert "quokka" not in ran.out
 
 
 def test_a_store_of_a_newer_version(echoic, tmp_path):

@@ -19,10 +19,10 @@ from echoic.errors import (
     StoreUnavailable,
 )
 from echoic.memory import background
-from echoic.memory.records import TURN
+from echoic.memory.records import CONVERSATION, TURN
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
-from echoic.stores.base import Attach
+from echoic.stores.base import Attach, Put, Record
 from echoic.stores.sqlite.writer import Writer
 
 
@@ -449,6 +449,24 @@ async def test_a_conversation_that_cannot_be_read_keeps_no_other_of_its_user_bac
         monkeypatch.setattr(store, "scan", scan)
         assert await memory.settle(20)
         assert memory.learning_failures() == {}
+
+
+@pytest.mark.parametrize("data", [{}, {"status": "open", "cursor": "x"}])
+async def test_a_damaged_conversation_is_counted_and_keeps_no_other_user_back(moody, caplog, data):
+    store = store_from("memory://")
+    async with MemoryService(store, moody) as memory:
+        await memory._parts.background.stop()
+        for name in ("ana", "bob", "cleo"):
+            call = await memory.user(name).conversation("call")
+            await call.append(Turn(speaker="user", text="I live in Oslo."))
+        bob = memory.user("bob").scope
+        await store.write(bob, [Put(record=Record(kind=CONVERSATION, id="call", data=data))])
+        with pytest.raises(StoreCorrupt, match="echoic doctor"):
+            await memory.distil()
+        assert (await memory.user("cleo").get("home")).text == "Oslo"
+        jobs = await memory.jobs()
+        assert (jobs.unreadable, jobs.waiting) == (1, 0)
+        assert "Error: what is kept of a user cannot be read" in caplog.text
 
 
 async def test_who_cannot_be_read_at_the_start_is_read_later_and_keeps_no_other_back(

@@ -269,6 +269,17 @@ async def test_no_truth_value_and_no_text_is_taken_for_a_number(somebody, path, 
     assert refused["field"] == field
 
 
+async def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(somebody):
+    await somebody.call("c")
+    assert "hits" in await somebody.ask("POST", "/recall", {"query": "x", "limit": 3.0})
+    assert (await somebody.ask("POST", "/conversations/c/truncate", {"words": -1.0}, status=422))[
+        "field"
+    ] == "words"
+    for limit in (3.5, 0.0, 1e300):
+        refused = await somebody.ask("POST", "/recall", {"query": "x", "limit": limit}, status=422)
+        assert refused["field"] == "limit"
+
+
 async def test_without_a_credential_nothing_is_told_of_parameters(server, somebody):
     schema = (await server.client.get("/openapi.json")).json()
     routes = [(m, p) for p, methods in schema["paths"].items() if p.startswith("/v1/") for m in methods]

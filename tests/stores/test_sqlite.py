@@ -144,6 +144,17 @@ async def test_a_damaged_text_is_told_as_damage(tmp_path: Path) -> None:
             await store.read(ANA, "memory", ["a"])
 
 
+async def test_two_values_in_one_record_are_told_as_damage(tmp_path: Path) -> None:
+    path = tmp_path / "e.db"
+    await filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("update records set data = '{},{}'")
+    connection.close()
+    async with opened(SQLiteStore(path)) as store:
+        with pytest.raises(StoreCorrupt, match="echoic doctor"):
+            await store.read(ANA, "memory", ["a"])
+
+
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match=r"nowhere.*folder"):
         await SQLiteStore(tmp_path / "nowhere" / "e.db").open(SPEC, index)

@@ -93,7 +93,7 @@ VECTORS_S = 30.0
 """How long embedding the waiting records may take."""
 _MEANT = "What did I do with my automobile?"
 _SPELT = "What is parked in the blue garage?"
-_STEPS = ("distilling", "set", "vectors", "reopen", "get", "query", "forget", "gone")
+_STEPS = ("records", "distilling", "set", "vectors", "reopen", "get", "query", "forget", "gone")
 """The steps after embedder and store are open."""
 
 
@@ -161,9 +161,10 @@ class Checkup:
         ]
 
     async def _use(self, *, embeds: bool) -> None:
+        await self._try("records", self._records_are_read)
         await self._try("distilling", self._nothing_is_given_up)
         if not await self._try("set", self._sets):
-            self._not_tried(*_STEPS[2:-2])
+            self._not_tried(*_STEPS[3:-2])
         else:
             vectors = await self._try_if(embeds, "vectors", self._vectors_come)
             await self._try("reopen", self._reopens)
@@ -196,6 +197,32 @@ class Checkup:
             names = ", ".join(map(str, facts["unreadable"][:3]))
             raise Unwell(f"{len(facts['unreadable'])} files cannot be read: {names}", _MEND)
         return _described(facts)
+
+    async def _records_are_read(self) -> str:
+        from echoic.memory.records import (
+            CONVERSATION,
+            MEMORY,
+            TURN,
+            conversation_of,
+            memory_of,
+            scan_all,
+            turn_of,
+        )
+
+        store, count, damaged = self._user.backing_store, 0, list[str]()
+        for scope in await store.scopes(self._settings.deployment):
+            for kind, read in ((MEMORY, memory_of), (TURN, turn_of), (CONVERSATION, conversation_of)):
+                try:
+                    count += len([read(record) for record in await scan_all(store, scope, kind)])
+                except StoreUnavailable:
+                    raise
+                except Exception as error:  # noqa: BLE001 - whatever a damaged record raises
+                    whose = "all users" if scope.user is None else repr(scope.user)
+                    damaged.append(f"a {kind} of {whose} ({type(error).__name__})")
+        if damaged:
+            more = f" and {len(damaged) - 3} more" if len(damaged) > 3 else ""
+            raise Unwell(f"damaged: {', '.join(damaged[:3])}{more}", _MEND)
+        return f"{count} memories, turns and conversations can be read"
 
     async def _nothing_is_given_up(self) -> str:
         jobs = await self._service.jobs(self._settings.deployment)

@@ -28,6 +28,7 @@ from echoic.errors import (
     EmbedderError,
     EmbedderMissing,
     QuotaExceeded,
+    StoreCorrupt,
     StoreError,
     StoreUnavailable,
 )
@@ -74,7 +75,8 @@ class Jobs:
     """Conversations a model failed on that will be retried."""
     parked: tuple[Parked, ...] = ()
     unreadable: int = 0
-    """Users whose conversations cannot be read, as of a damaged record; they are in no other count."""
+    """Users whose conversations cannot be read, as of a damaged record; they are in no other count. A damaged
+    memory or turn is not looked for here: `echoic doctor` reads them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,13 +303,13 @@ class Distiller:
                         raise
                     except QuotaExceeded:
                         log.warning("QuotaExceeded: nothing more is learned from a conversation")
-                    except EchoicError as error:
-                        failed = failed or error
+                    except Exception as error:  # noqa: BLE001 - whatever a damaged record raises
+                        failed = failed or _told(error)
             except StoreUnavailable as error:
                 failed = failed or error
                 await self._store.scopes(deployment)  # raises if it is the store that is away
-            except EchoicError as error:
-                failed = failed or error
+            except Exception as error:  # noqa: BLE001 - whatever a damaged record raises
+                failed = failed or _told(error)
         if failed is not None:
             raise failed
         return total
@@ -324,7 +326,7 @@ class Distiller:
                     due.append(record.id)
             except StoreUnavailable:  # nor could another of this user be read
                 raise
-            except EchoicError:  # it keeps no other back: whoever tries to read it reports why not
+            except Exception:  # noqa: BLE001 - it keeps no other back: whoever tries to read it reports why not
                 due.append(record.id)
         return due
 
@@ -334,10 +336,12 @@ class Distiller:
         for scope in await self._store.scopes(deployment):
             try:
                 jobs.append(await self.jobs_of(scope))
-            except EchoicError as error:
+            except StoreUnavailable:
                 unreadable += 1
-                if isinstance(error, StoreUnavailable):
-                    await self._store.scopes(deployment)  # raises if it is the store that is away
+                await self._store.scopes(deployment)  # raises if it is the store that is away
+            except Exception as error:  # noqa: BLE001 - whatever a damaged record raises
+                unreadable += 1
+                _told(error)
         return Jobs(
             waiting=sum(of.waiting for of in jobs),
             failing=sum(of.failing for of in jobs),
@@ -390,6 +394,16 @@ class Distiller:
     async def _is_due(self, scope: Scope, record: Record, last: int) -> bool:
         _, model = await self._readers()
         return model is not None and await model.due(scope, record, last)
+
+
+def _told(error: Exception) -> EchoicError:
+    """`error` as callers know it, without what a record says: another kind comes of a damaged record."""
+    if isinstance(error, EchoicError):
+        return error
+    log.warning("%s: what is kept of a user cannot be read; run `echoic doctor`", type(error).__name__)
+    return StoreCorrupt(
+        f"what is kept of a user cannot be read ({type(error).__name__}); run `echoic doctor`: it says whose"
+    )
 
 
 def _failure(kept: Record, conversation: str) -> Progress | None:
@@ -667,7 +681,7 @@ class Background:
     async def _swept(self, scopes: Sequence[Scope] | None) -> Sequence[Scope] | None:
         """Have what is unfinished in `scopes` read (None: in all); returns those to look at again."""
         left: list[Scope] = []
-        failed: EchoicError | None = None
+        failed: Exception | None = None
         listed = True
         try:
             for scope in await self._store.scopes() if scopes is None else scopes:
@@ -675,7 +689,7 @@ class Background:
                     for conversation in await self._distiller.unfinished(scope):
                         self.poke((scope, conversation))
                     self.unread.pop((scope, None), None)
-                except EchoicError as error:  # a user who cannot be read keeps no other back
+                except Exception as error:  # noqa: BLE001 - a user who cannot be read keeps no other back
                     failed = error
                     self.unread[scope, None] = type(error).__name__
                     left.append(scope)

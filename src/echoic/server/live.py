@@ -310,7 +310,7 @@ class HealthWatch:
             async with asyncio.timeout(_CHECK_S):
                 store = "ok" if await self._store_works() else "unavailable"
                 jobs = await self._memory.jobs(deployment)
-                with contextlib.suppress(EchoicError):  # of one user, not of the store
+                with contextlib.suppress(Exception):  # of one user, whatever a damaged record raises
                     turns = await self._turns(deployment)
         except (EchoicError, TimeoutError):
             store = "unavailable"

@@ -73,6 +73,12 @@ def _no_figure(value: object) -> object:
 
 
 Time = Annotated[AwareDatetime, BeforeValidator(_no_figure)]
+# 3.0 is an integer in JSON Schema
+_AS_WHOLE = BeforeValidator(
+    lambda value: int(value) if isinstance(value, float) and value.is_integer() else value
+)
+Whole = Annotated[int, Field(strict=True), _AS_WHOLE]
+Count = Annotated[int, Field(strict=True, ge=0), _AS_WHOLE]
 MinRelevance = Annotated[
     float | None,
     Field(

@@ -22,6 +22,7 @@ from echoic.memory.keyless import KeylessAgent, Reply
 from echoic.server.live import described, event, streamed
 from echoic.server.models import (
     ConversationView,
+    Count,
     MemoryView,
     Name,
     RecallView,
@@ -91,9 +92,7 @@ class HeardPart(RequestBody):
     fraction: float | None = Field(
         default=None, strict=True, ge=0, le=1, description="How much of the answer was played."
     )
-    words: int | None = Field(
-        default=None, strict=True, ge=0, description="How many words of the answer were played."
-    )
+    words: Count | None = Field(default=None, description="How many words of the answer were played.")
     after: str | None = Field(
         default=None, description="The id of the user's turn that was answered; null for the greeting."
     )

@@ -35,6 +35,7 @@ from echoic.server.models import (
     Text,
     Time,
     TurnView,
+    Whole,
     fields_of,
 )
 from echoic.server.problems import not_found, responses
@@ -119,7 +120,7 @@ class QueryOperation(MemoryOperation):
 
     operation: Literal["query"]
     query: Question
-    limit: int = Field(default=10, strict=True, ge=1, le=MAX_LIMIT)
+    limit: Whole = Field(default=10, ge=1, le=MAX_LIMIT)
     min_relevance: MinRelevance = None
     besides: list[Name] | None = Field(
         default=None, description="Ids of conversations, turns and memories to leave out."

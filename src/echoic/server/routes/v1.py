@@ -21,6 +21,7 @@ from echoic.memory.user import ANSWER_TOKENS, BLOCK_TOKENS, MAX_LIMIT
 from echoic.prompt.answer import Packed
 from echoic.server.models import (
     ConversationView,
+    Count,
     FoundHit,
     Heard,
     MemoryView,
@@ -34,6 +35,7 @@ from echoic.server.models import (
     Text,
     Time,
     TurnView,
+    Whole,
     fields_of,
 )
 from echoic.server.problems import not_found, responses
@@ -75,8 +77,8 @@ class TokenRequest(RequestBody):
     user: Name = Field(
         description="Your own id of the user. Spaces around it are removed.", examples=["crm-48213"]
     )
-    expires_in_s: int = Field(
-        default=TOKEN_S, strict=True, ge=1, description="Seconds; at most as long as any identity lasts here."
+    expires_in_s: Whole = Field(
+        default=TOKEN_S, ge=1, description="Seconds; at most as long as any identity lasts here."
     )
 
 
@@ -254,7 +256,7 @@ class RecallOptions(RequestBody):
 class RecallRequest(RecallOptions):
     """A search."""
 
-    limit: int = Field(default=10, strict=True, ge=1, le=MAX_LIMIT)
+    limit: Whole = Field(default=10, ge=1, le=MAX_LIMIT)
     include_past: bool = Field(
         default=False, strict=True, description="Also find what was superseded or retracted."
     )
@@ -300,7 +302,7 @@ async def recall(caller: AsCaller, asked: RecallRequest) -> RecallAnswer:
 class BriefRequest(RecallOptions):
     """A question to answer as text."""
 
-    budget_tokens: int = Field(default=ANSWER_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
+    budget_tokens: Whole = Field(default=ANSWER_TOKENS, ge=1, le=memories.MAX_BUDGET_TOKENS)
 
 
 @router.post("/brief", summary="Search memory, as text for a prompt", responses=_ASKS)
@@ -321,7 +323,7 @@ class BlockRequest(RequestBody):
     moment: str | None = Field(
         default=None, description="What the user just said, to recall related memories."
     )
-    budget_tokens: int = Field(default=BLOCK_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
+    budget_tokens: Whole = Field(default=BLOCK_TOKENS, ge=1, le=memories.MAX_BUDGET_TOKENS)
     deadline_ms: float | None = Field(
         default=None, strict=True, gt=0, description="Of the recall for `moment`."
     )
@@ -357,10 +359,8 @@ class InterimTranscript(RequestBody):
         max_length=20,
         description=f"Other readings, likeliest first. The first {MAX_ALTERNATIVES} are searched for.",
     )
-    number: int | None = Field(
+    number: Count | None = Field(
         default=None,
-        strict=True,
-        ge=0,
         description="The transcript's number in the conversation, finals included: one that arrives after a "
         "later one is ignored.",
     )
@@ -371,7 +371,7 @@ class FinalTranscript(InterimTranscript):
 
     text: Question = Field(description="All of it, not only what is new.", examples=["what am I aller"])
     deadline_ms: float | None = Field(default=None, gt=0)
-    budget_tokens: int = Field(default=ANSWER_TOKENS, strict=True, ge=1, le=memories.MAX_BUDGET_TOKENS)
+    budget_tokens: Whole = Field(default=ANSWER_TOKENS, ge=1, le=memories.MAX_BUDGET_TOKENS)
 
 
 class TranscriptTaken(ResponseModel):

@@ -207,6 +207,7 @@ def drop_meta(connection: apsw.Connection, name: str) -> None:
 SCOPE_BITS = 32
 _SEQ_MASK = (1 << SCOPE_BITS) - 1
 _RECORD = "select id, kind, name, key, version, data from records"
+_DAMAGED = "a record is damaged; it is left untouched: run `echoic doctor`"
 
 
 def record_of(row: Sequence[Any]) -> Record:
@@ -221,6 +222,8 @@ def select_records(connection: apsw.Connection, where: str, values: Sequence[Any
     rows: Sequence[Sequence[Any]] = connection.execute(f"{_RECORD} where {where}", values).fetchall()
     # parsed as one JSON document: for small records half the time is overhead
     data = _parsed(f"[{','.join(row[5] for row in rows)}]")
+    if len(data) != len(rows):  # as of `{},{}`
+        raise StoreCorrupt(_DAMAGED)
     return [
         Record(id=row[2], kind=row[1], key=row[3], version=row[4], data=said, seq=row[0] & _SEQ_MASK)
         for row, said in zip(rows, data, strict=True)
@@ -232,7 +235,7 @@ def _parsed(data: str) -> Any:
     try:
         return json.loads(data)
     except ValueError as error:
-        raise StoreCorrupt("a record is damaged; it is left untouched: run `echoic doctor`") from error
+        raise StoreCorrupt(_DAMAGED) from error
 
 
 def find_scope(connection: apsw.Connection, scope: Scope) -> tuple[int, int, int, int] | None:
