@@ -205,13 +205,19 @@ class KeyedMemories:
             if judge is not None and shareable is not None:
                 judge.want(self._scope, kept.id)
             return kept
-        from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
+        from echoic.memory.proposals import is_global_by_itself, publish, put_proposal, still_proposed
 
         # a context is free text that the gate did not judge
         shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
-        if not await is_global_by_itself(
-            self._parts.store, self._everyone, shareable, self._parts.global_kinds, self._user
-        ):
+        by_itself = partial(
+            is_global_by_itself,
+            self._parts.store,
+            self._everyone,
+            shareable,
+            self._parts.global_kinds,
+            self._user,
+        )
+        if not await by_itself():
             proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
             await self._parts.store.write(self._everyone, [put_proposal(proposal)])
             try:
@@ -219,8 +225,10 @@ class KeyedMemories:
             except QuotaExceeded:  # do not propose what its author could not store
                 await self._withdraw(memory.key or "")
                 raise
-            return await still_proposed(self._parts.store, self._scope, kept, proposal.id)
-        kept = await self._set_in(self._everyone, replace(shared, visibility="global"))
+            kept = await still_proposed(self._parts.store, self._scope, kept, proposal.id)
+            if kept.visibility != "proposed" or not await by_itself():  # others may have said it meanwhile
+                return kept
+        kept = await publish(self._parts.store, self._everyone, replace(shared, visibility="global"))
         await self._end_older(self._scope, memory)
         return kept
 
@@ -247,8 +255,8 @@ class KeyedMemories:
         held = await ledger.current(than.key or "", self._user)
         if held is None or held.valid_from > than.valid_from:
             return
-        # of two set at the same moment the user's own stays
-        if held.valid_from < than.valid_from or scope.user is None:
+        # of two set at the same moment the user's own stays, unless that is what was shared
+        if held.valid_from < than.valid_from or scope.user is None or held.text == than.text:
             await ledger.retract(than.key or "", self._user, than.valid_from)
             await self._parts.store.write(scope, ledger.changes)
 
