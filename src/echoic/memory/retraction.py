@@ -266,8 +266,8 @@ async def hide_taken_back(
 
 async def withdraw(store: Store, scope: Scope, retracted: Sequence[Memory]) -> None:
     """Withdraw the user's proposals that were made of what they `retracted`."""
-    proposed = [one for one in await shared_of(store, scope, retracted) if one.kind == PROPOSAL]
-    if proposed:
+    shared = await shared_of(store, scope, retracted) if retracted else []
+    if proposed := [one for one in shared if one.kind == PROPOSAL]:
         await store.write(scope.everyone, [Drop(kind=PROPOSAL, id=one.id) for one in proposed])
 
 
