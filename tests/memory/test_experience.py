@@ -320,6 +320,33 @@ async def test_a_lesson_that_several_must_teach_waits_for_them():
             assert (await films.seen_by(eva)).of("pitfall") == seen
 
 
+async def test_the_opposite_of_a_lesson_counts_no_teacher_for_it():
+    kinds = {"global_writes": "auto", "global_kinds": "lesson=2"}
+    async with echoic.open("memory://", embedder="lexical", **kinds) as memory:
+        films, eva = memory.experience("films"), memory.user("eva").scope
+        told = "Recommend the smaller room first."
+        for author, text in (("ana", told), ("bob", "Do not recommend the smaller room first.")):
+            lesson = await films.add("pitfall", text, author=memory.user(author).scope)
+        assert (lesson.text, lesson.times, lesson.state) == (told, 2, "waiting")
+        await films.add("pitfall", told.lower(), author=memory.user("cleo").scope)
+        assert (await films.seen_by(eva)).of("pitfall") == (told,)
+
+
+async def test_what_one_user_teaches_displaces_no_lesson_that_enough_users_taught():
+    kinds = {"global_writes": "auto", "global_kinds": "lesson=2"}
+    async with echoic.open("memory://", embedder="lexical", **kinds) as memory:
+        films, eva = memory.experience("films"), memory.user("eva").scope
+        things = "colour size date time genre price street garden window kitchen winter summer".split()
+        asked = [f"Ask for the {thing}." for thing in things]
+        for text in asked:
+            for author in ("ana", "bob"):
+                await films.add("pitfall", text, author=memory.user(author).scope)
+        for what in "bread milk cheese butter sugar salt rice oil tea coffee water juice wine beer".split():
+            for _ in range(4):
+                await films.add("pitfall", f"Offer {what} first.", author=memory.user("mallory").scope)
+        assert (await films.seen_by(eva)).of("pitfall") == tuple(asked)
+
+
 async def test_what_only_they_taught_goes_with_a_user_and_what_others_taught_too_stays(memory):
     films = memory.experience("films")
     ana, bob = memory.user("ana"), memory.user("bob")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
 
 import echoic
-from echoic import InvalidInput
+from echoic import InvalidInput, Turn
 from echoic.memory.sharing import GLOBAL_KINDS, REASONS, Shareable, weigh
 from echoic.stores.base import Drop
 
 HOURS = "The store is open from 9 to 17."
 POISON = "The store is closed on Saturdays and Sundays."
+SEVERAL = {"embedder": "lexical", "global_writes": "auto", "global_kinds": "hours=2"}
 
 
 @pytest.fixture
@@ -63,6 +65,50 @@ async def test_a_fact_for_which_several_users_are_needed_is_global_once_they_sai
         await memory.global_facts().withdraw(fact.id)
         assert await memory.user("zoe").get("opening_hours") is None
         assert (await memory.user("fay").set("opening_hours", HOURS)).visibility == "proposed"
+
+
+async def test_who_took_it_back_aloud_counts_no_longer(url):
+    async with echoic.open(url, **SEVERAL) as memory:
+        ana = memory.user("ana")
+        await ana.set("opening_hours", HOURS)
+        call = await ana.conversation("call")
+        await call.append(Turn(id="t", speaker="user", text="Forget my opening hours."))
+        await memory.distil()
+        assert await memory.proposals().list() == []
+        assert (await memory.user("bob").set("opening_hours", HOURS)).visibility == "proposed"
+        assert (await memory.user("cleo").set("opening_hours", HOURS)).visibility == "global"
+
+
+async def test_a_proposal_that_its_author_no_longer_holds_counts_no_longer(url):
+    async with echoic.open(url, **SEVERAL) as memory:
+        kept = await memory.user("ana").set("opening_hours", HOURS)
+        # a process died before it withdrew the proposal
+        await memory._parts.store.write(memory.user("ana").scope, [Drop(kind="memory", id=kept.id)])
+        assert (await memory.user("bob").set("opening_hours", HOURS)).visibility == "proposed"
+
+
+async def test_it_is_global_if_they_say_it_at_the_same_moment(url):
+    async with echoic.open(url, **SEVERAL) as memory:
+        users = [memory.user(name) for name in ("ana", "bob")]
+        await asyncio.gather(*(user.set("opening_hours", HOURS) for user in users))
+        assert (await memory.user("zoe").get("opening_hours")).text == HOURS
+        assert await memory.proposals().list() == []
+        own = [await user.get("opening_hours") for user in users]
+        assert "proposed" not in [one.visibility for one in own]
+
+
+async def test_what_became_global_waits_for_no_operator(url):
+    async with echoic.open(url, **SEVERAL) as memory:
+        ana = memory.user("ana")
+        for user, text in (("bob", POISON), ("ana", HOURS), ("cleo", HOURS.lower()), ("bob", HOURS)):
+            await memory.user(user).set("opening_hours", text)
+        assert await memory.proposals().list() == []
+        assert (await ana.get("opening_hours")).visibility == "private"
+        assert len(await memory.global_facts().list()) == 2
+        assert (await ana.set("opening_hours", HOURS)).visibility == "global"  # it is told already
+        await ana.set("opening_hours", POISON)
+        (waiting,) = await memory.proposals().list()
+        assert (waiting.author, waiting.text) == ("ana", POISON)
 
 
 async def test_who_decided_what_is_kept_without_what_was_rejected(memory):
@@ -185,6 +231,11 @@ async def test_the_deployment_says_what_needs_no_operator():
         ),
         ({"global_writes": "auto", "global_kinds": "hours=0"}, "number of users, 1 or more"),
         ({"global_writes": "auto", "global_kinds": "hours=many"}, "number of users, 1 or more"),
+        ({"global_writes": "auto", "global_kinds": "hours="}, "number of users, 1 or more"),
+        ({"global_writes": "auto", "global_kinds": "hours=3,hours"}, "has hours twice"),
+        ({"global_writes": "auto", "global_kinds": ["hours=3", "hours=many"]}, "has hours twice"),
+        ({"global_writes": "auto", "global_kinds": {"hours": 3}}, "'hours=3,location', not a dict"),
+        ({"global_writes": "auto", "global_kinds": [3]}, "has a int: use texts like 'hours=3,location'"),
         ({"global_kinds": ["hours"]}, "with global_writes='propose' nothing is"),
         ({"global_writes": "always"}, "must be 'auto' or 'propose'"),
     ],

@@ -37,6 +37,17 @@ async def test_what_both_call_global_is_shared_after_the_caller_was_answered(jud
         assert [m.text for m in await memory.user("ana").facts()] == [HOURS[1]], "it is there once"
 
 
+async def test_it_is_global_once_several_said_it_even_at_the_same_moment(judged, provider, reply):
+    provider.answer(*(reply(arguments={"who": "everyone", "sure": True}) for _ in range(2)))
+    async with judged(global_writes="auto", global_kinds="hours=2") as memory:
+        await asyncio.gather(*(memory.user(name).set(*HOURS) for name in ("ana", "cleo")))
+        await memory.settle(20)
+        assert (await globally(memory, HOURS[0])).text == HOURS[1]
+        assert await memory.proposals().list() == []
+        for name in ("ana", "cleo"):
+            assert (await memory.user(name).get(HOURS[0])).visibility != "proposed"
+
+
 async def test_where_an_operator_decides_it_becomes_a_proposal(judged, provider, reply):
     provider.answer(reply(arguments={"who": "everyone", "sure": True}))
     async with judged() as memory:

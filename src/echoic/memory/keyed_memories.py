@@ -209,9 +209,15 @@ class KeyedMemories:
 
         # a context is free text that the gate did not judge
         shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
-        if not await is_global_by_itself(
-            self._parts.store, self._everyone, shareable, self._parts.global_kinds, self._user
-        ):
+        by_itself = partial(
+            is_global_by_itself,
+            self._parts.store,
+            self._everyone,
+            shareable,
+            self._parts.global_kinds,
+            self._user,
+        )
+        if not await by_itself():
             proposal = replace(shared, id=memory_id(self._user, memory.key or ""), visibility="proposed")
             await self._parts.store.write(self._everyone, [put_proposal(proposal)])
             try:
@@ -219,7 +225,9 @@ class KeyedMemories:
             except QuotaExceeded:  # do not propose what its author could not store
                 await self._withdraw(memory.key or "")
                 raise
-            return await still_proposed(self._parts.store, self._scope, kept, proposal.id)
+            kept = await still_proposed(self._parts.store, self._scope, kept, proposal.id)
+            if kept.visibility != "proposed" or not await by_itself():  # others may have said it meanwhile
+                return kept
         kept = await self._set_in(self._everyone, replace(shared, visibility="global"))
         await self._end_older(self._scope, memory)
         return kept
@@ -230,7 +238,11 @@ class KeyedMemories:
         return kept
 
     async def _set_in(self, scope: Scope, memory: Memory, *, judged: bool = False) -> Memory:
-        """Store it; if `judged`, with a request for a judgement in the same write."""
+        """Store it, for everyone published; if `judged`, with a request for a judgement in the same write."""
+        if scope.user is None:
+            from echoic.memory.proposals import publish
+
+            return await publish(self._parts.store, scope, memory)
         ledger = Ledger(self._parts.store, scope)
         kept = await ledger.set(memory)
         changes = ledger.changes
@@ -247,8 +259,8 @@ class KeyedMemories:
         held = await ledger.current(than.key or "", self._user)
         if held is None or held.valid_from > than.valid_from:
             return
-        # of two set at the same moment the user's own stays
-        if held.valid_from < than.valid_from or scope.user is None:
+        # of two set at the same moment the user's own stays, unless that is what was shared
+        if held.valid_from < than.valid_from or scope.user is None or held.text == than.text:
             await ledger.retract(than.key or "", self._user, than.valid_from)
             await self._parts.store.write(scope, ledger.changes)
 

@@ -130,7 +130,7 @@ class Proposals:
         waiting = [record for record in records if DECIDED not in record.data]
         for record in records:
             if DECIDED in record.data:  # the process that decided did not finish
-                await self._finish_if_possible(record.id)
+                await finish_if_possible(self._store, self._everyone, record.id)
         return [replace(memory_of(record), id=_shown(record)) for record in waiting]
 
     async def approve(self, proposal_id: str, *, by: str | None = None) -> Memory:
@@ -153,7 +153,7 @@ class Proposals:
             return await self._adopted(waiting) or await self._adopt(waiting, by)
 
         approved = await until_written(attempt, "the key of a proposal")
-        await self._finish(_stored(proposal_id))
+        await _finish(self._store, self._everyone, _stored(proposal_id))
         return approved
 
     async def reject(self, proposal_id: str, *, by: str | None = None) -> None:
@@ -167,7 +167,7 @@ class Proposals:
                 await self._store.write(self._everyone, [_decided(waiting, REJECTED), noted])
 
         await until_written(attempt, "the proposal")
-        await self._finish(_stored(proposal_id))
+        await _finish(self._store, self._everyone, _stored(proposal_id))
 
     async def decisions(self) -> Sequence[Decision]:
         """Everything operators decided in this deployment about facts and lessons, oldest first."""
@@ -202,38 +202,6 @@ class Proposals:
         records = await self._store.read(self._everyone, MEMORY, [name]) if name else ()
         return memory_of(records[0]) if records else None
 
-    async def _finish(self, name: str) -> None:
-        """Update the author's own copy, and remove the proposal.
-
-        If the author withdrew it or proposed another text since the decision, their copy is right already.
-        """
-        decided = await self._store.read(self._everyone, PROPOSAL, [name])
-        if not decided or DECIDED not in decided[0].data:
-            return
-        proposal = memory_of(decided[0])
-        own = Scope(self._everyone.deployment, proposal.author)
-        copies = await self._store.scan(own, MEMORY, key=proposal.key, limit=1, newest_first=True)
-        # after the copy was read: a new proposal is stored before its author's copy changes
-        if await self._store.read(self._everyone, PROPOSAL, [name]) != decided:
-            return
-        await _tell(self._store, own, copies)
-        await self._remove(decided[0])
-
-    async def _remove(self, decided: Record) -> None:
-        drop = Drop(kind=PROPOSAL, id=decided.id)
-        try:
-            await self._store.write(self._everyone, [Put.over(decided, decided), drop])
-        except WriteConflict:  # its author just proposed again: an erasure would destroy that too
-            return
-        if decided.data[DECIDED] == REJECTED:
-            await self._store.erase(self._everyone, [])  # the text is removed from the log as well
-
-    async def _finish_if_possible(self, name: str) -> None:
-        try:
-            await self._finish(name)
-        except StoreError as error:
-            log.warning("%s: a decision about a proposal is finished later", type(error).__name__)
-
     async def _read(self, proposal_id: str, *, rejecting: bool) -> Record:
         """The proposal; the same decision about it may have been made already."""
         stored = _stored(proposal_id)
@@ -249,6 +217,41 @@ class Proposals:
         return records[0]
 
 
+async def _finish(store: Store, everyone: Scope, name: str) -> None:
+    """Update the author's own copy, and remove the proposal.
+
+    If the author withdrew it or proposed another text since the decision, their copy is right already.
+    """
+    decided = await store.read(everyone, PROPOSAL, [name])
+    if not decided or DECIDED not in decided[0].data:
+        return
+    proposal = memory_of(decided[0])
+    own = Scope(everyone.deployment, proposal.author)
+    copies = await store.scan(own, MEMORY, key=proposal.key, limit=1, newest_first=True)
+    # after the copy was read: a new proposal is stored before its author's copy changes
+    if await store.read(everyone, PROPOSAL, [name]) != decided:
+        return
+    await _tell(store, own, copies)
+    await _remove(store, everyone, decided[0])
+
+
+async def _remove(store: Store, everyone: Scope, decided: Record) -> None:
+    drop = Drop(kind=PROPOSAL, id=decided.id)
+    try:
+        await store.write(everyone, [Put.over(decided, decided), drop])
+    except WriteConflict:  # its author just proposed again: an erasure would destroy that too
+        return
+    if decided.data[DECIDED] == REJECTED:
+        await store.erase(everyone, [])  # the text is removed from the log as well
+
+
+async def finish_if_possible(store: Store, everyone: Scope, name: str) -> None:
+    try:
+        await _finish(store, everyone, name)
+    except StoreError as error:
+        log.warning("%s: a decision about a proposal is finished later", type(error).__name__)
+
+
 async def is_global_by_itself(
     store: Store, everyone: Scope, shareable: Shareable, global_kinds: Mapping[str, int], author: str | None
 ) -> bool:
@@ -260,22 +263,51 @@ async def is_global_by_itself(
     if shareable.key is not None and await is_decided(store, everyone, shareable.key):
         return False
     needed = max((global_kinds[kind] for kind in shareable.states), default=1)
-    return needed == 1 or len({author, *await _authors(store, everyone, shareable)}) >= needed
+    if needed == 1:
+        return True
+    told = map(memory_of, await scan_all(store, everyone, MEMORY, key=shareable.key))
+    if any(memory.author and memory.current and _says(memory, shareable) for memory in told):
+        return True  # enough said so before
+    return len({author, *await _proposed_by(store, everyone, shareable)}) >= needed
 
 
-async def _authors(store: Store, everyone: Scope, shareable: Shareable) -> set[str]:
-    """The users of whom the same is global or proposed."""
-    records = [
-        *await scan_all(store, everyone, MEMORY, key=shareable.key),
-        *await scan_all(store, everyone, PROPOSAL, key=shareable.key),
-    ]
-    said = [memory_of(record) for record in records if DECIDED not in record.data]
-    return {
-        memory.author
-        for memory in said
-        if memory.author and memory.current and memory.key == shareable.key
-        if _plain(memory.text) == _plain(shareable.text)
-    }
+async def _proposed_by(store: Store, everyone: Scope, shareable: Shareable) -> set[str]:
+    """The users who propose the same, and whose own newest memory under the key is that one."""
+    found: set[str] = set()
+    for record in await scan_all(store, everyone, PROPOSAL, key=shareable.key):
+        memory = memory_of(record)
+        if DECIDED in record.data or not memory.author or not _says(memory, shareable):
+            continue
+        own = Scope(everyone.deployment, memory.author)
+        newest = await store.scan(own, MEMORY, key=memory.key, limit=1, newest_first=True)
+        if newest and memory_of(newest[0]).current and memory_of(newest[0]).visibility == "proposed":
+            found.add(memory.author)
+    return found
+
+
+async def publish(store: Store, everyone: Scope, shared: Memory) -> Memory:
+    """Make it global, and end the proposals that it leaves nobody to decide about: its author's, and those
+    of the same by others, who keep theirs as a private memory.
+    """
+    ledger = Ledger(store, everyone)
+    kept = await ledger.set(shared)
+    changes: list[Change] = ledger.changes
+    others: list[str] = []
+    for record in await scan_all(store, everyone, PROPOSAL, key=shared.key):
+        if memory_of(record).author == shared.author:
+            changes.append(Drop(kind=PROPOSAL, id=record.id))
+        elif DECIDED not in record.data and _says(memory_of(record), shared):
+            changes.append(_decided(record, kept.id))
+            others.append(record.id)
+    if changes:
+        await store.write(everyone, changes)
+    for name in others:
+        await finish_if_possible(store, everyone, name)
+    return kept
+
+
+def _says(memory: Memory, shared: Memory | Shareable) -> bool:
+    return memory.key == shared.key and _plain(memory.text) == _plain(shared.text)
 
 
 def _plain(text: str) -> str:
@@ -530,6 +562,17 @@ class Judge(Sweeper):
             await self._publish(case, shared)
         else:
             await self._hand_in(case, shared)
+            await until_written(lambda: self._publish_since(case, shared, shareable), "a proposal")
+
+    async def _publish_since(self, case: _Case, shared: Memory, shareable: Shareable) -> None:
+        """Publish a proposal just handed in if others handed in the same at that moment."""
+        found = await self._store.read(case.scope, MEMORY, [case.record.id])
+        if not found or memory_of(found[0]).visibility != "proposed" or not memory_of(found[0]).current:
+            return
+        if await is_global_by_itself(
+            self._store, case.scope.everyone, shareable, self._global_kinds, case.scope.user
+        ):
+            await self._publish(replace(case, record=found[0]), shared)
 
     async def _hand_in(self, case: _Case, shared: Memory) -> None:
         name = memory_id(case.scope.user or "", shared.key or "")
@@ -540,11 +583,8 @@ class Judge(Sweeper):
         await still_proposed(self._store, case.scope, case.memory, name)
 
     async def _publish(self, case: _Case, shared: Memory) -> None:
-        ledger = Ledger(self._store, case.scope.everyone)
-        kept = await ledger.set(replace(shared, visibility="global", supersedes=None))
-        changes: list[Change] = ledger.changes
-        if changes:  # otherwise it exists: a process died before it could note that here
-            await self._store.write(case.scope.everyone, changes)
+        shared = replace(shared, visibility="global", supersedes=None)
+        kept = await publish(self._store, case.scope.everyone, shared)
         own = record_of_memory(replace(case.memory, valid_until=shared.valid_from, visibility="global"))
         ended = replace(case.record, data={**own.data, "number": case.record.data.get("number", 0)})
         await self._unless_changed(case, ended, MEMORY, kept.id)

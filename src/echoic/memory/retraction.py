@@ -47,7 +47,7 @@ from echoic.memory.records import (
 )
 from echoic.ranking.indexing import AGENT
 from echoic.stores.apply import Name
-from echoic.stores.base import Change, Put, Record, Store
+from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.text import TAKEN_BACK, content_stems, fold, visible
 from echoic.types import Memory, Scope, Turn
 
@@ -262,6 +262,13 @@ async def hide_taken_back(
     await hide(
         store, scope, memories, whole=whole, spared=spared - whole, until=turns[-1].id, derived=ends, at=at
     )
+
+
+async def withdraw(store: Store, scope: Scope, retracted: Sequence[Memory]) -> None:
+    """Withdraw the user's proposals that were made of what they `retracted`."""
+    shared = await shared_of(store, scope, retracted) if retracted else []
+    if proposed := [one for one in shared if one.kind == PROPOSAL]:
+        await store.write(scope.everyone, [Drop(kind=PROPOSAL, id=one.id) for one in proposed])
 
 
 def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequence[Memory]) -> set[str]:

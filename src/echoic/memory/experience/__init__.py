@@ -51,8 +51,9 @@ from echoic.types import (
 )
 
 MAX_LESSONS_PER_KIND: Final = 12
-"""The most lessons kept in each of three groups: approved, pending and withdrawn. In a full group the least
-often taught is removed, the oldest of them first. So callers cannot displace approved lessons."""
+"""The most lessons kept in each of four groups: approved by an operator, approved since enough users taught
+them, pending and withdrawn. In a full group the one of the fewest teachers is removed, of these the least
+often taught, the oldest of them first. So no pending lesson displaces an approved one."""
 ALIKE: Final = 0.8
 """The share of stems (Jaccard) from which two lessons of a kind count as the same."""
 _TEACHERS: Final = 1000
@@ -81,11 +82,6 @@ class _StoredLesson:
     def name(self) -> str:
         """The id of its record."""
         return self.lesson.id.rpartition("-")[0]
-
-    @property
-    def shelf(self) -> tuple[ExperienceKind, bool, bool]:
-        """The group of lessons with which it competes for space."""
-        return (self.lesson.kind, self.adopted, self.withdrawn)
 
     @property
     def stems(self) -> frozenset[str]:
@@ -199,7 +195,8 @@ class AgentExperience:
             kept = await self._named(lesson_id)
             # from now on the lesson is the deployment's own, like an approved proposal
             decided = replace(kept, adopted=adopted, withdrawn=not adopted, taught_by=())
-            surplus = self._surplus(await self._kept(), decided) if decided.shelf != kept.shelf else []
+            moved = self._group(decided) != self._group(kept)
+            surplus = self._surplus(await self._kept(), decided) if moved else []
             noted = self._noted(what, kept.lesson.text, by)
             await self._store.write(self._everyone, [_put(decided, self.agent), *surplus, noted])
             return self._told(decided)
@@ -242,8 +239,8 @@ class AgentExperience:
         kept = await self._kept()
         same = _same(lesson, kept)
         if same is not None and (author is not None or _is_confirmed(same, lesson)):
-            again = _again(same, author)
-            moved = self._surplus(kept, again) if again.shelf != same.shelf else []
+            again = _again(same, lesson, author)
+            moved = self._surplus(kept, again) if self._group(again) != self._group(same) else []
             await self._store.write(self._everyone, [_put(again, self.agent), *moved])
             return self._told(again)
         taught_by = () if author is None else (teacher(author),)
@@ -271,11 +268,15 @@ class AgentExperience:
     def _surplus(self, kept: Sequence[_StoredLesson], new: _StoredLesson) -> list[Change]:
         """The changes that make room for `new`."""
         beside = sorted(
-            (k for k in kept if k.shelf == new.shelf and k.name != new.name),
-            key=lambda k: (k.lesson.times, k.seq),
+            (k for k in kept if self._group(k) == self._group(new) and k.name != new.name),
+            key=lambda k: (len(k.taught_by), k.lesson.times, k.seq),
         )
         gone = beside[: max(0, len(beside) - MAX_LESSONS_PER_KIND + 1)]
         return [Drop(kind=EXPERIENCE, id=one.name) for one in gone]
+
+    def _group(self, kept: _StoredLesson) -> tuple[ExperienceKind, bool, LessonState]:
+        """The group of lessons with which it competes for space."""
+        return (kept.lesson.kind, kept.adopted, self._state(kept))
 
     def _state(self, kept: _StoredLesson) -> LessonState:
         if kept.withdrawn:
@@ -359,18 +360,24 @@ def _same(lesson: Lesson, kept: Sequence[_StoredLesson]) -> _StoredLesson | None
 
 
 def _is_confirmed(kept: _StoredLesson, lesson: Lesson) -> bool:
-    """Whether an operator's `lesson` approves `kept`. A caller may have taught the opposite, which has nearly
-    the same stems, so only the same wording does. Of operators' own lessons another order is the same.
-    """
-    same = kept.lesson.text.casefold().rstrip(" .!") == lesson.text.casefold().rstrip(" .!")
+    """Whether an operator's `lesson` approves `kept`. Of operators' own lessons another order is the same."""
+    same = _is_worded(kept, lesson)
     return same or (kept.adopted and same_words(kept.lesson.text, lesson.text))
 
 
-def _again(kept: _StoredLesson, author: Scope | None) -> _StoredLesson:
+def _is_worded(kept: _StoredLesson, lesson: Lesson) -> bool:
+    """Whether `lesson` supports `kept`: only in the same words, since the opposite has nearly the same
+    stems.
+    """
+    return kept.lesson.text.casefold().rstrip(" .!") == lesson.text.casefold().rstrip(" .!")
+
+
+def _again(kept: _StoredLesson, taught: Lesson, author: Scope | None) -> _StoredLesson:
     lesson = replace(kept.lesson, times=kept.lesson.times + 1)
     if author is None:
         return replace(kept, lesson=lesson, adopted=True, withdrawn=False)
-    if kept.adopted or kept.withdrawn:  # keep the words that an operator read
+    # keep the words that an operator read; nobody counts as a teacher of what may be the opposite
+    if kept.adopted or kept.withdrawn or not _is_worded(kept, taught):
         return replace(kept, lesson=lesson)
     taught_by = tuple(dict.fromkeys((*kept.taught_by, teacher(author))))[:_TEACHERS]
     return replace(kept, lesson=lesson, taught_by=taught_by)

@@ -52,7 +52,7 @@ from echoic.memory.records import (
     recalled_turn,
     turn_of,
 )
-from echoic.memory.retraction import hide_taken_back
+from echoic.memory.retraction import hide_taken_back, withdraw
 from echoic.stores.base import Put, Record, Store
 from echoic.types import Scope
 
@@ -392,6 +392,7 @@ class ModelReader:
             await hide_taken_back(
                 self._store, scope, stretch, changes, distilled.retracted, kept=distilled.kept
             )
+            await withdraw(self._store, scope, distilled.retracted)
         moved = progress.moved(stretch.end).put()
         await self._store.write(scope, [*ledger.changes, moved, standing(record)])
         return distilled

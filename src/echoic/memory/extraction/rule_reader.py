@@ -45,7 +45,7 @@ from echoic.memory.extraction.turns import (
 )
 from echoic.memory.forget_targets import obey
 from echoic.memory.records import Ledger, conversation_of, cursor_of, record_of_conversation
-from echoic.memory.retraction import hide_taken_back
+from echoic.memory.retraction import hide_taken_back, withdraw
 from echoic.secrets import MARKER
 from echoic.stores.base import Put, Store
 from echoic.text import TAKEN_BACK
@@ -231,6 +231,7 @@ class RuleReader:
         at = max(turn.said_at for turn in stretch.turns)
         gone = [one for memory in asked if (one := await ledger.end(memory.id, at))]
         distilled = replace(distilled, retracted=(*distilled.retracted, *gone))
+        await withdraw(self._store, scope, distilled.retracted)
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
         await self._store.write(scope, [*ledger.changes, Put.over(record, moved)])
         return distilled

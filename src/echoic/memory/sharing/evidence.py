@@ -8,7 +8,6 @@ whether a text is about a person.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -261,6 +260,8 @@ _DESCRIBING: Final = 2
 _KEY_WORDS: Final = 4
 """The most words of a key; a longer one is a sentence, and everyone would read it."""
 _NUMBER = re.compile(r"[0-9][0-9.,:]*")
+_USERS = re.compile(r"[1-9][0-9]{0,8}")
+_FORM: Final = "'hours=3,location'"
 
 
 def kinds_stated(
@@ -331,18 +332,24 @@ def _is_plain(word: JudgedWord) -> bool:
 
 def checked_kinds(kinds: Collection[str]) -> dict[str, int]:
     """How many users must have said the same, by kind: 1 for "hours", 3 for "hours=3". InvalidInput if a kind
-    is not in `GLOBAL_KINDS`, or a number is not valid.
+    is not in `GLOBAL_KINDS` or given twice, or a number is not valid.
     """
+    if isinstance(kinds, dict) or not isinstance(kinds, Collection):
+        raise InvalidInput(f"global_kinds must be texts like {_FORM}, not a {type(kinds).__name__}")
     needed: dict[str, int] = {}
-    for kind, users in (given.partition("=")[::2] for given in kinds):
+    for given in kinds:
+        if not isinstance(given, str):
+            raise InvalidInput(f"global_kinds has a {type(given).__name__}: use texts like {_FORM}")
+        kind, counted, users = (part.strip() for part in given.partition("="))
         if kind not in GLOBAL_KINDS:
             raise InvalidInput(
                 f"there is no global kind {brief(kind)}: use some of {', '.join(GLOBAL_KINDS)}"
             )
-        with contextlib.suppress(ValueError):
-            needed[kind] = int(users or 1)
-        if needed.get(kind, 0) < 1:
+        if kind in needed:
+            raise InvalidInput(f"global_kinds has {kind} twice: use it once, as {_FORM}")
+        if counted and not _USERS.fullmatch(users):
             raise InvalidInput(
-                f"global_kinds has {brief(users)} for {kind}: use a number of users, 1 or more"
+                f"global_kinds has {brief(users)} for {kind}: use a number of users, 1 or more, as in {_FORM}"
             )
+        needed[kind] = int(users or 1)
     return needed
