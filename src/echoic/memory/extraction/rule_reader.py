@@ -165,7 +165,7 @@ def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
 
 def _unlearned(turn: Turn, reading: Reading) -> frozenset[str]:
     """The turns that the new turn `turn` asks not to keep."""
-    if turn.id not in reading.withheld and not (of_user(turn) and takes_back(turn.heard_text)):
+    if turn.id not in reading.withheld:
         return frozenset()
     so_far = [*reading.context, *reading.turns]
     return withheld(so_far[: so_far.index(turn) + 1])

@@ -17,9 +17,7 @@ from echoic.english import SelfStatement, listen
 from echoic.english.forget_requests import forget_request
 from echoic.english.listener import hushed
 from echoic.english.sentences import (
-    GREETINGS,
     asks_about_another,
-    completed,
     hands_over,
     is_back,
     sentences,
@@ -40,7 +38,7 @@ from echoic.memory.records import (
 )
 from echoic.ranking.relevance import CHATTER
 from echoic.stores.base import Put, Record, Store
-from echoic.text import FORGOTTEN, cut, fold, sound, visible
+from echoic.text import FORGOTTEN, fold, visible
 from echoic.types import Memory, Scope, Turn
 
 THRESHOLD: Final = 0.7
@@ -223,8 +221,7 @@ def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     said = [turn for turn in turns if of_user(turn)]
     for place, turn in enumerate(said):
         if takes_back(turn.heard_text):
-            ids |= {*meant_by_that(turn, said[:place])}
-            ids |= set() if _says_anew(turn.heard_text) else {turn.id}
+            ids |= {turn.id, *meant_by_that(turn, said[:place])}
         elif hushes(turn.heard_text):
             ids.add(turn.id)
     return frozenset(ids)
@@ -240,13 +237,6 @@ def takes_back(text: str) -> bool:
     if not may_ask(text):
         return False
     return any(one.retracts and one.key == _ANYTHING.key for one in listen(text, [_ANYTHING]))
-
-
-def _says_anew(text: str) -> bool:
-    """Whether a statement of its own follows a request: "Scrap that. I live in York."."""
-    request, *rest = [part for part in PART.split(text) if part.strip()]
-    stated = listen(". ".join(rest)) if takes_back(request) and not hushes(text) else []
-    return any(not one.retracts for one in stated)
 
 
 def meant_by_that(asked: Turn, before: Sequence[Turn]) -> tuple[str, ...]:
@@ -308,51 +298,20 @@ def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
     """Ids of the turns under the user's name of those to whom they gave the telephone.
 
     From "I'll hand you over to Mei" to "me again", or until Mei gives it back. If nobody says a
-    name next, the user has kept it. Who speaks unannounced is known in the turn with their name.
+    name next, the user has kept it.
     """
     ids: set[str] = set()
     given = away = False
-    before: list[Turn] = []
-    for turn in turns:
-        if of_user(turn):
-            if given:
-                away = takes_over(turn.heard_text) and not is_back(turn.heard_text)
-            elif away:
-                away = not is_back(turn.heard_text)
-            if away or _comes_on(turn, before):
-                ids.add(turn.id)
-            gives = hands_over(turn.heard_text)
-            given, away = gives and not away, away and not gives
-        before += [turn] if turn.id not in ids else []
+    for turn in filter(of_user, turns):
+        if given:
+            away = takes_over(turn.heard_text) and not is_back(turn.heard_text)
+        elif away:
+            away = not is_back(turn.heard_text)
+        if away:
+            ids.add(turn.id)
+        gives = hands_over(turn.heard_text)
+        given, away = gives and not away, away and not gives
     return frozenset(ids)
-
-
-def _comes_on(turn: Turn, before: Sequence[Turn]) -> bool:
-    """Whether another voice greets in `turn`: in the middle of a call, directly behind the user's own words,
-    with a name that the user has not given as theirs.
-    """
-    begun = sum(one.speaker == "agent" for one in before) >= _BEGUN
-    if not begun or not of_user(before[-1]) or is_back(turn.heard_text):
-        return False
-    first = next(iter(sentences(turn.heard_text)), None)
-    greets = first is not None and not GREETINGS.isdisjoint((first.low(0), first.low(1)))
-    names = _names_in(turn.heard_text) if greets else frozenset()
-    pairs = itertools.pairwise([None, *before]) if names else ()
-    told = ((one, then.heard_text) for one, then in pairs if then and of_user(then))
-    # few turns have such a word at all, and only they are read
-    near = (completed(asked_in(one), text) for one, text in told if names & _sounds(text))
-    return bool(names) and not any(names & _names_in(text) for text in near)
-
-
-def _names_in(text: str) -> frozenset[str]:
-    """How the names sound that `text` gives as its speaker's."""
-    given = (one.text for one in listen(text) if one.key in {"user_name", "last_name"} and not one.retracts)
-    return _sounds(" ".join(given))
-
-
-def _sounds(text: str) -> frozenset[str]:
-    """How the words of `text` sound."""
-    return frozenset(code for word in cut(text) for code in sound(word))
 
 
 def asked_in(before: Turn | None) -> str:
@@ -380,8 +339,6 @@ def answers_about_another(turns: Iterable[Turn], *, of_another: bool = False) ->
     return frozenset(ids), of_another
 
 
-_BEGUN: Final = 3
-"""Turns of the agent after which callers no longer introduce themselves unasked."""
 CONTEXT = 6
 """Turns before the cursor that are read again, for references."""
 _VOICES: Final = 40
