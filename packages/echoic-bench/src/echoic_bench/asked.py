@@ -38,6 +38,8 @@ class KeptChannels(Channels):
         rows = np.arange(len(self["text_window"]))
         closer = channels.look_closer(rows)
         self._closer = None if closer is None else closer.copy()
+        if self._closer is not None:
+            self["late"] = self._closer
         self.missed = channels.missed
         self.sources = channels.sources
         self.among_people, self.in_calls = channels.among_people, channels.in_calls
