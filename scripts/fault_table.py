@@ -24,12 +24,16 @@ def table() -> str:
     rows = [(of["kind"], of["injected"], of["histories"], of["acknowledged"]) for of in told["kinds"]]
     injected = sum(of["injected"] for of in told["kinds"])
     rows.append(("**all**", injected, told["histories"], told["acknowledged"]))
-    cells = [f"| {kind} | {' | '.join(f'{count:,}' for count in counts)} | 0 |" for kind, *counts in rows]
+    cells = [
+        f"| {kind} | {' | '.join(f'{count:,}' for count in counts)} | {told['lost']} |"
+        for kind, *counts in rows
+    ]
     return "\n".join(
         [
             f"{told['histories']:,} histories of {told['processes']:,} processes, on "
             f"{machine['cores_used']} cores of {machine['cpu']}, "
-            f"Python {machine['python']}, apsw {machine['packages']['apsw']}:",
+            f"Python {machine['python']}, apsw {machine['packages']['apsw']}. "
+            "A run that finds a loss stops there with its seed and saves no counts:",
             "",
             "| fault | times injected | histories with it | acknowledged in these | lost |",
             "|---|--:|--:|--:|--:|",

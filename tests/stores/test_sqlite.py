@@ -133,25 +133,17 @@ async def test_a_damaged_file_is_refused_untouched(
     await refused(path, StoreCorrupt, match)
 
 
-async def test_a_damaged_text_is_told_as_damage(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("damage", "match"), [("cast(x'7bc37d' as text)", "not UTF-8"), ("'{},{}'", "echoic doctor")]
+)
+async def test_a_damaged_text_is_told_as_damage(tmp_path: Path, damage: str, match: str) -> None:
     path = tmp_path / "e.db"
     await filled(path)
     with sqlite3.connect(path) as connection:
-        connection.execute("update records set data = cast(x'7bc37d' as text)")
+        connection.execute(f"update records set data = {damage}")
     connection.close()
     async with opened(SQLiteStore(path)) as store:
-        with pytest.raises(StoreCorrupt, match="not UTF-8"):
-            await store.read(ANA, "memory", ["a"])
-
-
-async def test_two_values_in_one_record_are_told_as_damage(tmp_path: Path) -> None:
-    path = tmp_path / "e.db"
-    await filled(path)
-    with sqlite3.connect(path) as connection:
-        connection.execute("update records set data = '{},{}'")
-    connection.close()
-    async with opened(SQLiteStore(path)) as store:
-        with pytest.raises(StoreCorrupt, match="echoic doctor"):
+        with pytest.raises(StoreCorrupt, match=match):
             await store.read(ANA, "memory", ["a"])
 
 
