@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.realtime import RealtimeError
 from pydantic_ai.realtime.openai import OpenAIRealtimeModel
 
 from echoic import InvalidInput
@@ -200,8 +201,9 @@ async def test_of_two_sockets_that_wait_for_a_third_to_go_only_the_last_is_serve
     assert json.loads(last.got[-1])["type"] == "closed"
 
 
-async def test_what_was_typed_right_before_the_hang_up_is_sent():
-    sent = []
+@pytest.mark.parametrize(("fails", "taken"), [(None, ["1"]), (RealtimeError("gpt-realtime", "lost"), [])])
+async def test_what_was_typed_right_before_the_hang_up_is_sent_and_only_then_taken(fails, taken):
+    sent, said = [], []
 
     class Session:
         state = "active"
@@ -209,11 +211,13 @@ async def test_what_was_typed_right_before_the_hang_up_is_sent():
         async def send_text(self, text):
             await asyncio.sleep(0)  # the provider takes it
             sent.append(text)
+            if fails is not None:
+                raise fails
 
     async def receive():
         return next(messages)
 
-    messages = iter([written("text", text="my dog is called Rex"), written("hang_up")])
+    messages = iter([written("text", text="my dog is called Rex", id="1"), written("hang_up")])
     call = BrowserCall(
         "call",
         "call",
@@ -224,8 +228,10 @@ async def test_what_was_typed_right_before_the_hang_up_is_sent():
     )
     call.session = Session()
     call._ready.set()
-    assert await Uplink(call, SimpleNamespace(receive=receive)).run()
+    line = SimpleNamespace(receive=receive, say=lambda kind, **fields: said.append((kind, fields)))
+    assert await Uplink(call, line).run()
     assert sent == ["my dog is called Rex"]
+    assert said == [("taken", {"id": name}) for name in taken]
 
 
 async def test_a_webrtc_offer_is_answered_with_the_models_own_turn_detection(monkeypatch):

@@ -119,12 +119,12 @@ class Uplink:
             text, text_id = await self._typed.get()
             session = await self._call.ready()
             if session is not None:
-                if text_id not in self._call.taken:
-                    with self._told():
+                with self._told():  # what failed is not taken: the page hands it back
+                    if text_id not in self._call.taken:
                         await session.send_text(text)
-                if text_id:
-                    self._call.taken.add(text_id)
-                    self._line.say("taken", id=text_id)
+                    if text_id:
+                        self._call.taken.add(text_id)
+                        self._line.say("taken", id=text_id)
             self._typed.task_done()
 
     def _obey(self, kind: str, fields: dict[str, Any]) -> None:
