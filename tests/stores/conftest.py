@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import socket
-import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -28,16 +27,16 @@ def closed_while_connecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     Its collection would be told as a warning in whichever test runs then.
     """
-    made: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+    made: list[socket.socket] = []
 
     class Noted(socket.socket):
         def __init__(self, *arguments: object, **options: object) -> None:
             super().__init__(*arguments, **options)
-            made.add(self)
+            made.append(self)
 
     monkeypatch.setattr(pool_shared, "socket", SimpleNamespace(**{**vars(socket), "socket": Noted}))
     yield
-    for each in list(made):
+    for each in made:
         each.close()
 
 

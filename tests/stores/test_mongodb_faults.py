@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -160,12 +160,36 @@ class TestAWrite:
             changes = [put(memory(f"m{n}")), put(note(f"n{n}"))]
             writing = asyncio.ensure_future(store.write(ANA, changes))
             await asyncio.sleep(n / 2000)
-            writing.cancel()
-            await asyncio.gather(writing, return_exceptions=True)
+            cancelled = writing.cancel()
+            await asyncio.wait([writing])
+            assert writing.cancelled() == cancelled, "whoever cancels waits for the end"
         await store.write(ANA, [put(memory("last"))])
         ids = {r.id[1:] for r in await store.scan(ANA, "memory")} - {"ast"}
         assert ids == {r.id[1:] for r in await store.scan(ANA, "note")}
         await consistent(store)
+
+
+class TestARead:
+    async def test_that_is_cancelled_ends_as_cancelled(self, store: MongoDBStore) -> None:
+        """The driver loses a cancellation that arrives together with an answer."""
+        await store.write(ANA, [put(memory("a")), put(note("n"))])
+        verbs: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
+            "load": lambda: store.load(ANA),
+            "read": lambda: store.read(ANA, "memory", ["a"]),
+            "scan": lambda: store.scan(ANA, "memory"),
+            "scopes": store.scopes,
+        }
+        lost = []
+        for name, verb in verbs.items():
+            for steps in range(60):
+                reading = asyncio.create_task(verb())
+                for _ in range(steps):
+                    await asyncio.sleep(0.0001 if steps % 2 else 0)
+                cancelled = reading.cancel()
+                await asyncio.wait([reading])
+                if reading.cancelled() != cancelled:
+                    lost.append((name, steps))
+        assert lost == []
 
 
 class TestAServer:

@@ -618,7 +618,8 @@ class Background:
         until = loop.time() + BUSY_S
         while not self._hurry.is_set() and loop.time() < until:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), QUIET_S)
+                async with asyncio.timeout(QUIET_S):
+                    await self._hurry.wait()
             if not self._wake.is_set():
                 break
             self._wake.clear()

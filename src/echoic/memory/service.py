@@ -558,7 +558,8 @@ class MemoryService:
         until = asyncio.get_running_loop().time() + timeout_s
         if self._parts.judge is not None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._parts.judge.settle(), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await self._parts.judge.settle()
         left_s = max(0.0, until - asyncio.get_running_loop().time())
         return await self._parts.background.settle(left_s, progress)
 

@@ -107,7 +107,8 @@ class EventStreams:
             while True:
                 told: Told | None = None
                 with contextlib.suppress(TimeoutError):
-                    told = await asyncio.wait_for(queue.get(), beat_s)
+                    async with asyncio.timeout(beat_s):
+                        told = await queue.get()
                     if told is None:
                         return
                 yield told
@@ -298,7 +299,8 @@ class HealthWatch:
         self._changed.add(event)
         try:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(event.wait(), within_s)
+                async with asyncio.timeout(within_s):
+                    await event.wait()
         finally:
             self._changed.discard(event)
 

@@ -79,7 +79,8 @@ class CallHooks:
         if self._task is None:
             return
         try:
-            await asyncio.wait_for(self._waiting.join(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._waiting.join()
         except TimeoutError:
             log.warning("%d events of the call were not heard in time", self._waiting.qsize())
         self._task.cancel()

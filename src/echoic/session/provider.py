@@ -273,7 +273,8 @@ class ProviderSession:
         self.setup.tool_guard.stop()
         if self._session is not None:
             with contextlib.suppress(Exception, TimeoutError):  # nobody waits for what it still reports
-                await asyncio.wait_for(self._session.close(), _STOP_S)
+                async with asyncio.timeout(_STOP_S):
+                    await self._session.close()
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=_STOP_S)
             self._task.cancel()

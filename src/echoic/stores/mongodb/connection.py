@@ -137,6 +137,29 @@ def _code_of(error: OperationFailure) -> tuple[int | None, str]:
     return error.code, str(details.get("codeName", ""))
 
 
+@contextmanager
+def cancellable() -> Iterator[None]:
+    """Raise CancelledError at the end if the task was cancelled meanwhile.
+
+    The driver loses a cancellation that arrives together with an answer, or mistakes it for a broken
+    connection and retries; a task that nothing ends would keep whoever closes the service waiting.
+    """
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+
+    def cancelled() -> bool:
+        return task is not None and task.cancelling() > before
+
+    try:
+        yield
+    except Exception:
+        if cancelled():
+            raise asyncio.CancelledError from None
+        raise
+    if cancelled():
+        raise asyncio.CancelledError
+
+
 T = TypeVar("T")
 DATABASE = "echoic"
 """The database used if the URL names none."""
@@ -165,7 +188,8 @@ class DatabaseClient:
     @contextlib.asynccontextmanager
     async def used(self, *, limited: bool = True) -> AsyncIterator[Collections]:
         """The collections, for work within the time limit if `limited`; errors are translated."""
-        with self._uses, told(self.where), pymongo.timeout(self._timeout_s if limited else None):
+        limit_s = self._timeout_s if limited else None
+        with cancellable(), self._uses, told(self.where), pymongo.timeout(limit_s):
             yield self.collections
 
     async def ask(self) -> None:
