@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
+import re
+import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -417,6 +419,20 @@ class TestWholeCalls:
             patterns = [pattern for _, pattern in call["known"] + call["mustnot"]]
             patterns += [pattern for _, *both in call["questions"] for pattern in both if pattern is not None]
             assert not whole_calls.found("|".join(f"(?:{pattern})" for pattern in patterns), [""])
+
+    @pytest.mark.parametrize("which", ["dev", "test"])
+    def test_the_command_tells_the_calls_of_a_set_and_prints_what_came_of_them(
+        self, whole_calls, monkeypatch, capsys, which
+    ):
+        author, calls = next(iter(whole_calls.sets(which).items()))
+        asked = []
+        monkeypatch.setattr(whole_calls, "sets", lambda which: asked.append(which) or {author: calls[:1]})
+        monkeypatch.setattr(sys, "argv", ["whole_calls", "--set", which])
+        whole_calls.main()
+        assert asked == [which]
+        assert re.search(
+            rf"of what is to be known: \d+ of {len(calls[0]['known'])}$", capsys.readouterr().out, re.M
+        )
 
     async def test_a_planted_fact_is_counted_for_and_against(self, whole_calls):
         call = next(call for call in whole_calls.sets("dev")["first"] if call["name"] == "clinic")
