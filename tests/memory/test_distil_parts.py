@@ -431,7 +431,9 @@ class TestWholeCalls:
         whole_calls.main()
         assert asked == [which]
         assert re.search(
-            rf"of what is to be known: \d+ of {len(calls[0]['known'])}$", capsys.readouterr().out, re.M
+            rf"of what is to be known: \d+ of {len(calls[0]['known'])}$",
+            capsys.readouterr().out,
+            re.MULTILINE,
         )
 
     async def test_a_planted_fact_is_counted_for_and_against(self, whole_calls):
