@@ -32,6 +32,17 @@ _NEIGHBOURS: Final = frozenset(
 )
 
 
+def has_members(value: object, protocol: type) -> bool:
+    """Whether `value` has the members of a runtime-checkable protocol, also by `__getattr__`.
+
+    From Python 3.12 on, `isinstance` overlooks those, as of an object that wraps another.
+    """
+    members = getattr(protocol, "__protocol_attrs__", None)
+    return isinstance(value, protocol) or (
+        members is not None and all(hasattr(value, name) for name in members)
+    )
+
+
 def checked_name(value: object, what: str) -> str:
     """`value` as a name (user, deployment, key, id): 1 to 256 characters of any Unicode without NUL.
 

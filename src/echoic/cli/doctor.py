@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from echoic.checks import has_members
 from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart
 from echoic.cli.command import command
 from echoic.cli.output import COULD_NOT_LOOK, DONE, CommandResult, Output, harmless
@@ -78,12 +79,12 @@ async def examined(url: str, embedding: EmbeddingSpec) -> list[Finding]:
     from echoic.stores import store_from
     from echoic.stores.base import Examines
 
-    store = store_from(url)
-    if not isinstance(store, Examines):
+    store: Any = store_from(url)
+    if not has_members(store, Examines):
         return []
     await store.open(embedding, index)
     try:
-        return await store.examine()
+        return cast("list[Finding]", await store.examine())
     finally:
         await store.aclose()
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 from urllib.parse import parse_qsl
 
 import numpy as np
 from numpy.typing import NDArray
 
+from echoic.checks import has_members
 from echoic.embedding.base import Embedder, Kind, Vectors, checked_texts, unit
 from echoic.errors import InvalidInput
 from echoic.text import ANALYSIS, STOP, cut, word_of
@@ -162,13 +163,13 @@ def _known() -> str:
 
 
 def _as_it_is(embedder: object, given: Mapping[str, Any]) -> Embedder:
-    if not isinstance(embedder, Embedder):
+    if not has_members(embedder, Embedder):
         raise InvalidInput(f"expected an embedder or its name, not {type(embedder).__name__}: {_known()}")
     if given:
         raise InvalidInput(
             f"the embedder was passed as an object: set {', '.join(sorted(given))} on it instead"
         )
-    return embedder
+    return cast("Embedder", embedder)
 
 
 # -- vectors from words, spelling and sound

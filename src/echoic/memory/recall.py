@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from echoic.checks import has_members
 from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
 from echoic.errors import EmbedderError, EmbedderMissing, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
@@ -251,7 +252,7 @@ class Recaller:
         self._semantic = embedder.semantic
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
         self._tells_failure = hasattr(store, "failure")
-        self._narrows = store if isinstance(store, Narrows) else None
+        self._narrows = cast("Narrows", store) if has_members(store, Narrows) else None
         self._searched: WeakValueDictionary[Scope, Partition] = WeakValueDictionary()
         """Scopes that were searched and are still in memory."""
         self._stale: dict[Scope, float] = {}

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qsl, unquote, unquote_plus, urlencode
 
+from echoic.checks import has_members
 from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -102,13 +103,14 @@ def store_of(given: str | Store | Documents) -> Store:
     from echoic.stores.base import Store
     from echoic.stores.documents import Documents, DocumentStore
 
-    if isinstance(given, type) or not isinstance(given, Store | Documents):
+    is_store = has_members(given, Store)
+    if isinstance(given, type) or not (is_store or has_members(given, Documents)):
         kind = given.__name__ if isinstance(given, type) else type(given).__name__
         raise InvalidInput(
             f"{kind!r:.80} is not a store: give a URL, or an object with the verbs of "
             "echoic.stores.base.Store or of echoic.stores.documents.Documents"
         )
-    return given if isinstance(given, Store) else DocumentStore(given)
+    return cast("Store", given) if is_store else DocumentStore(cast("Documents", given))
 
 
 def _postgres(url: str) -> Store:
