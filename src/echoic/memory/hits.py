@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from echoic.memory.records import MEMORY, memory_of, recalled_turn
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Flag, Partition, number_of
-from echoic.ranking.indexing import AGENT, USER, flags_of
+from echoic.ranking.indexing import AGENT, USER, ends_asking
 from echoic.ranking.query import Query
 from echoic.ranking.rank import RankedRow
 from echoic.ranking.relevance import SILENCE, TIMED, is_phatic
@@ -333,7 +333,7 @@ def _repeats(hit: Hit, others: Sequence[frozenset[str]]) -> bool:
 def _asks_the_same(hit: Hit, asked: frozenset[str]) -> bool:
     """Whether a turn is only a question with the words of the one asked."""
     text = hit.text.strip()
-    if hit.memories or not flags_of(text) & Flag.ASKING or len(_SENTENCE.findall(text)) > 1 or not asked:
+    if hit.memories or not asked or not ends_asking(text) or len(_SENTENCE.findall(text)) > 1:
         return False
     said = content_stems(text) - _ASKING_WORDS
     # without its mark, "where i live is hull" begins like a question as well

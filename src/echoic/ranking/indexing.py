@@ -42,8 +42,8 @@ _NUMBER = re.compile(
     r"|once|twice|first|second|third)\b",
     re.IGNORECASE,
 )
-_QUESTION_MARKS = "?？؟"
-_STOPPED = re.compile(r"[.!?。！？؟…]\s*$")
+_QUESTION_MARKS = ("?", "？", "؟")
+_STOPS = (*_QUESTION_MARKS, *".!。！…")
 # Beginnings of questions without punctuation.
 _OPENING = re.compile(
     r"\W*(?:(?:so|and|but|well|okay|ok|um|uh)\s+)*"
@@ -139,7 +139,7 @@ def flags_of(text: str) -> Flag:
     flags = Flag.NONE
     if _asks(text):
         flags |= Flag.QUESTION
-    if _ends_asking(text):
+    if ends_asking(text):
         flags |= Flag.ASKING
     if _TIME.search(text):
         flags |= Flag.TIME
@@ -213,9 +213,10 @@ def _asks(text: str) -> bool:
     return any(mark in text for mark in _QUESTION_MARKS) or _unpunctuated_question(text)
 
 
-def _ends_asking(text: str) -> bool:
-    return text.rstrip().endswith(tuple(_QUESTION_MARKS)) or _unpunctuated_question(text)
+def ends_asking(text: str) -> bool:
+    """Whether `text` ends with a question mark, or begins like a question and ends with no mark."""
+    return text.rstrip().endswith(_QUESTION_MARKS) or _unpunctuated_question(text)
 
 
 def _unpunctuated_question(text: str) -> bool:
-    return _STOPPED.search(text) is None and _OPENING.match(text) is not None
+    return not text.rstrip().endswith(_STOPS) and _OPENING.match(text) is not None
