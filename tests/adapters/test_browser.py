@@ -192,7 +192,7 @@ async def test_of_two_sockets_that_wait_for_a_third_to_go_only_the_last_is_serve
     )
     sockets = first, second, last = Held(), Held(), Held()
     serving = [asyncio.create_task(call.serve(socket)) for socket in sockets]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await asyncio.gather(*serving[:2])
         assert (first.codes, second.codes, last.codes) == ([REPLACED], [REPLACED], [])
         await call.end("ended", keep=False)

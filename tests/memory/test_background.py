@@ -80,7 +80,7 @@ async def test_a_write_is_found_by_its_words_before_it_is_embedded(url, moody):
     async with MemoryService(store_from(url), moody) as memory:
         ana = memory.user("ana")
         await ana.set("dog", "a beagle called Biscuit")
-        recall = await ana.recall("is Biscuit a beagle?", deadline_ms=500)
+        recall = await ana.recall("is Biscuit a beagle?", deadline_ms=2000)
         assert recall.outcome == "deadline"
         assert recall.cut == ("vector",)
         assert [hit.text for hit in recall.hits] == ["a beagle called Biscuit"]
