@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from types import SimpleNamespace
 
@@ -192,13 +193,42 @@ async def test_of_two_sockets_that_wait_for_a_third_to_go_only_the_last_is_serve
     )
     sockets = first, second, last = Held(), Held(), Held()
     serving = [asyncio.create_task(call.serve(socket)) for socket in sockets]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await asyncio.gather(*serving[:2])
         assert (first.codes, second.codes, last.codes) == ([REPLACED], [REPLACED], [])
         await call.end("ended", keep=False)
         await serving[2]
     assert last.codes == [1000]
     assert json.loads(last.got[-1])["type"] == "closed"
+
+
+async def test_a_store_that_loses_a_cancellation_keeps_no_socket_from_ending():
+    asked = asyncio.Event()
+
+    async def loses():
+        asked.set()
+        with contextlib.suppress(asyncio.CancelledError):  # as asyncio.wait_for of Python 3.11 does at times
+            await asyncio.Event().wait()
+        return True
+
+    call = BrowserCall(
+        "call",
+        "call",
+        transport="webrtc",
+        opens=None,
+        page_settings=PageSettings(check_s=0.001),
+        on_over=lambda _call: None,
+    )
+    call.is_known = loses
+    checking = asyncio.create_task(call._check(None))
+    await asked.wait()
+    checking.cancel()
+    await asyncio.wait([checking], timeout=30)
+    ended = checking.done()
+    for _ in range(2):  # in a check or between two
+        checking.cancel()
+        await asyncio.sleep(0)
+    assert ended
 
 
 @pytest.mark.parametrize(("fails", "taken"), [(None, ["1"]), (RealtimeError("gpt-realtime", "lost"), [])])

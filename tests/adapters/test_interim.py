@@ -114,7 +114,7 @@ async def test_where_recall_fails_ahead_the_turn_is_answered_all_the_same(relay,
 async def test_an_answer_at_hand_is_the_one_that_looking_gives_and_is_given_once(relay, limit):
     phone = await relay()
     memory = phone.memory()
-    recall = CallRecall(memory, "call", None, deadline_ms=500, packs=False)
+    recall = CallRecall(memory, "call", None, deadline_ms=60_000, packs=False)
     assert (await recall.in_turn(QUESTION)).ahead is None, "nothing was heard before"
     recall.partial(QUESTION)
     await asyncio.sleep(0.2)

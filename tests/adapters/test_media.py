@@ -305,7 +305,7 @@ async def test_a_stream_that_is_not_of_this_call_is_closed(line):
     signature = call._validator.compute_signature(url, {})
     async with call._http.ws_connect(url, headers={"X-Twilio-Signature": signature}) as socket:
         await socket.send_str(json.dumps({"event": "start", "start": {"streamSid": "MZ", "callSid": "CA"}}))
-        assert (await socket.receive(timeout=5)).data == 1008
+        assert (await socket.receive(timeout=60)).data == 1008
     assert np.array_equal(mulaw_decode(SILENCE), [0])
 
 

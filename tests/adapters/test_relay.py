@@ -358,7 +358,7 @@ async def test_a_socket_that_does_not_begin_as_it_should_is_closed(relay, messag
     headers = {"X-Twilio-Signature": call._validator.compute_signature(url, {})}
     async with call._http.ws_connect(url, headers=headers) as socket:
         await socket.send_str(message)
-        closing = await socket.receive(timeout=5)
+        closing = await socket.receive(timeout=60)
         assert closing.type in {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED}
     assert phone.script.requests == []
 

@@ -293,7 +293,7 @@ async def test_a_hanging_embedder_delays_a_search_by_its_deadline_at_most():
             await asyncio.Event().wait()
 
     async with echoic.open("memory://", embedder=Hanging()) as memory:
-        store = EchoicStore(memory, deadline_ms=50)
+        store = EchoicStore(memory, deadline_ms=1500)
         await store.aput(("ana",), "a", {"text": "likes jazz"})
         (found,) = await asyncio.wait_for(store.asearch(("ana",), query="jazz"), 30)
         assert found.score is not None

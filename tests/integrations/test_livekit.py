@@ -393,7 +393,7 @@ async def test_an_embedder_that_hangs_costs_the_deadline_and_the_model_is_told(t
     async with echoic.open(f"sqlite:///{tmp_path}/slow.db", embedder=Hangs()) as service:
         ana = service.user("ana")
         await ana.remember("The user is allergic to peanuts.")
-        async with with_echoic(ana, "Peanuts.", deadline_ms=80) as call:
+        async with with_echoic(ana, "Peanuts.", deadline_ms=1500) as call:
             await call.exchange(ASKS)
             assert "peanuts" in call.model.sent[1][1]  # by its words
             assert NOT_ALL_SEEN in call.model.sent[1][1]

@@ -418,7 +418,7 @@ async def test_an_embedder_that_hangs_costs_the_deadline_and_the_model_is_told(e
     async with echoic.open(f"sqlite:///{tmp_path}/slow.db", embedder=Hangs()) as service:
         ana = service.user("ana")
         await ana.remember("The user is allergic to peanuts.")
-        async with calling(endpoint, ana, deadline_ms=80) as call:
+        async with calling(endpoint, ana, deadline_ms=1500) as call:
             await call.exchange(ASKS)
         assert "peanuts" in endpoint.sent[1][1]  # by its words
         assert NOT_ALL_SEEN in endpoint.sent[1][1]

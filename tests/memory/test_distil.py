@@ -55,7 +55,7 @@ class Listener:
         ]
 
     async def asked(self, times: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.readings) < times:
                 await asyncio.sleep(0.002)
 
@@ -101,7 +101,7 @@ class TestTriggers:
             await call.append(Turn(speaker="user", text="I keep bees.", id="1"))
             await ana.fail("c")
             await listener.asked(1)
-            assert await memory.settle(10)
+            assert await memory.settle(30)
         assert listener.readings == [["1"]]
 
     async def test_a_checkpoint_the_end_of_the_call_and_a_demand_make_it_read_at_once(self, worker, listener):
@@ -207,7 +207,7 @@ class TestTriggers:
             await say(call, *[f"word {n}" for n in "abcde"])
             await listener.asked(1)
             await say(call, "My name is Pavel", start=5)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while await ana.get("user_name") is None:
                     await asyncio.sleep(0.005)
             listener.held.set()

@@ -933,18 +933,19 @@ class TestDestroyedOnRequest:
 
 
 async def test_a_forget_that_was_cancelled_while_it_was_listed_destroys_nothing_later(tmp_path, monkeypatch):
-    url, goes_on = f"sqlite:///{tmp_path}/echoic.db", threading.Event()
+    url, begun, goes_on = f"sqlite:///{tmp_path}/echoic.db", threading.Event(), threading.Event()
     append = ChainedLog.append
 
     def slowly(self, *entries, **how):
-        assert goes_on.wait(10)
+        begun.set()
+        assert goes_on.wait(60)
         append(self, *entries, **how)
 
     async with echoic.open(url, embedder="lexical") as memory:
         await memory.user("ana").set("seat", "an aisle seat")
         monkeypatch.setattr(ChainedLog, "append", slowly)
         forgetting = asyncio.create_task(memory.user("ana").forget())
-        await asyncio.sleep(0.2)
+        assert await asyncio.to_thread(begun.wait, 60)
         forgetting.cancel()
         goes_on.set()
         with pytest.raises(asyncio.CancelledError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import subprocess
@@ -30,7 +31,7 @@ async def say(user, *texts):
 
 
 async def told(memory):
-    await memory.settle(1)  # what was said may be read in the background, whose event comes a moment later
+    await memory.settle(30)  # what was said may be read in the background, whose event comes a moment later
     assert await memory._parts.hooks.settle()
 
 
@@ -133,6 +134,74 @@ async def test_a_hook_that_hangs_holds_up_neither_memory_nor_other_hooks(url):
     # and closing does not wait for it for ever: this line is reached
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """Hooks whose closing waits for none that is in progress."""
+
+    async def in_no_time(_hooks):
+        return False
+
+    monkeypatch.setattr(Hooks, "settle", in_no_time)
+    return Hooks()
+
+
+FAILED = Failure(what="embedding", reason="x")
+
+
+async def test_a_hook_that_loses_its_cancellation_is_told_of_nothing_more_and_closing_ends(impatient):
+    seen = []
+
+    async def loses(event):
+        seen.append(event)
+        with contextlib.suppress(asyncio.CancelledError):  # as asyncio.wait_for of Python 3.11 does at times
+            await asyncio.Event().wait()
+
+    impatient.add(Failure, loses)
+    impatient.emit(FAILED)
+    impatient.emit(FAILED)
+    await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        await impatient.aclose()
+    assert seen == [FAILED]
+
+
+async def test_whoever_closes_the_hooks_and_is_cancelled_meanwhile_ends_as_cancelled(impatient):
+    cleaned = asyncio.Event()
+
+    async def takes_long_to_end(_event):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await cleaned.wait()
+
+    impatient.add(Failure, takes_long_to_end)
+    impatient.emit(FAILED)
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(impatient.aclose())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.wait([closing], timeout=30)
+    assert closing.cancelled()
+
+
+async def test_a_hook_that_awaits_what_is_cancelled_is_told_of_the_next_event(caplog):
+    hooks, seen = Hooks(), []
+
+    async def awaits_what_is_cancelled(event):
+        seen.append(event)
+        cancelled = asyncio.get_running_loop().create_future()
+        cancelled.cancel()
+        await cancelled
+
+    hooks.add(Failure, awaits_what_is_cancelled)
+    hooks.emit(FAILED)
+    hooks.emit(FAILED)
+    assert await hooks.settle()
+    assert seen == [FAILED, FAILED]
+    assert caplog.text.count("a hook raised CancelledError on Failure") == 2
+
+
 async def test_a_hook_far_behind_is_told_of_no_more_than_it_can_hold(caplog):
     hooks, seen, gate = Hooks(), [], asyncio.Event()
 
@@ -185,7 +254,7 @@ async def test_an_embedder_that_is_down_is_told_as_trouble(url, caplog):
     async with MemoryService(store_from(url), embedder) as memory:
         memory.on_failure(troubles.append)
         await memory.user("ana").set("home", "Haifa")
-        assert not await memory.settle(0.2)
+        assert not await memory.settle(30)
         await told(memory)
         embedder.up = True
     assert (troubles[0].what, troubles[0].reason) == ("embedding", "EmbedderUnavailable")

@@ -124,7 +124,7 @@ async def test_a_service_that_runs_looks_for_them_again_and_again(clock, monkeyp
         return await scopes(*given)
 
     monkeypatch.setattr(InMemoryStore, "scopes", counted)
-    async with asyncio.timeout(10), service(store, clock) as memory:
+    async with asyncio.timeout(60), service(store, clock) as memory:
         ana = await broken_off(memory)
         for _ in range(3):
             await looked.acquire()

@@ -325,7 +325,7 @@ async def test_what_is_learned_from_speech_counts_and_a_full_user_still_talks(ur
             "My name is Eve.",
         ):
             await call.append(Turn(speaker="user", text=text))
-        await memory.settle(5)
+        await memory.settle(30)
         assert len(await eve.facts()) <= 2
         assert len(await call.turns()) == 4
 

@@ -25,7 +25,7 @@ async def ana():
             Turn(speaker="agent", text="Hello, can you hear me? Okay, thanks."),
             Turn(speaker="user", text="Okay, thanks. My dentist is on Monday at ten."),
         )
-        await memory.settle(5)
+        await memory.settle(30)
         yield ana
 
 
@@ -133,7 +133,7 @@ async def test_a_question_appended_before_it_is_asked_changes_nothing_and_spoils
         Turn(speaker="user", text="The blanket for the dog lies in the car."),
         Turn(speaker="agent", text="A spare blanket never hurts."),
     )
-    await memory.settle(10)
+    await memory.settle(30)
     call = await ana.conversation("now")
     asked = "Where do I keep my spare blanket?"
     plain = await ana.recall(asked, besides="now")
@@ -142,7 +142,7 @@ async def test_a_question_appended_before_it_is_asked_changes_nothing_and_spoils
         while not listening._known:
             await asyncio.sleep(0.01)
         await call.append(Turn(speaker="user", text=asked), learn=False)
-        await memory.settle(10)  # its vector is there, too
+        await memory.settle(30)  # its vector is there, too
         final = await listening.final(asked)
         assert listening.statistics.ready == 1, "it was searched for anew"
     again = await ana.recall(asked, besides="now")
@@ -156,7 +156,7 @@ async def test_what_another_conversation_says_meanwhile_is_in_the_answer(memory)
     ana = memory.user("ana")
     call, other = await ana.conversation("now"), await ana.conversation("other")
     await other.append(Turn(speaker="user", text="The blanket for the dog lies in the car."), learn=False)
-    await memory.settle(10)
+    await memory.settle(30)
     asked = "Where do I keep my spare blanket?"
     async with ana.listen(besides="now", min_relevance=0) as listening:
         listening.partial(asked)

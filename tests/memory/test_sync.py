@@ -36,8 +36,8 @@ def test_listening_finds_while_somebody_still_speaks(memory):
         assert {name for name in dir(Speculation) if not name.startswith("_")} <= set(dir(listening))
         listening.on_found = found.put
         listening.partial("what is the dog")
-        assert found.get(timeout=10).hits[0].text == "Her dog is called Rex"
-        recall = listening.final("What is the dog?", deadline_ms=5000)
+        assert found.get(timeout=60).hits[0].text == "Her dog is called Rex"
+        recall = listening.final("What is the dog?", deadline_ms=60_000)
         assert recall.hits[0].text == "Her dog is called Rex"
         assert listening.statistics.ready == 1
     with pytest.raises(echoic.NotOpen):
@@ -82,8 +82,8 @@ def test_hooks_are_told_and_one_that_would_wait_for_itself_is_refused(memory):
             refused.put(str(error))
 
     ana.query("dog")
-    assert told.get(timeout=10) == "complete"
-    assert "wait for itself" in refused.get(timeout=10)
+    assert told.get(timeout=60) == "complete"
+    assert "wait for itself" in refused.get(timeout=60)
     assert ana.get("dog") is None, "it goes on"
 
 

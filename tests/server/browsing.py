@@ -201,6 +201,7 @@ async def somebody_else(page):
 
 async def say(page, text):
     """Type it, send it, and wait for the answer."""
+    await at_rest(page)  # an answer or a conversation that is still coming would be counted as this one
     before = await page.locator(".turn.agent").count()
     field = page.get_by_role("textbox", name="Say something")
     await field.fill(text)
@@ -211,8 +212,12 @@ async def say(page, text):
 
 async def settled(page):
     """Wait until the page is at rest; what the agent said last."""
-    await expect(page.locator("body:not([aria-busy])")).to_be_visible()
+    await at_rest(page)
     return await page.locator(".turn.agent .words").last.inner_text()
+
+
+async def at_rest(page):
+    await expect(page.locator("body:not([aria-busy])")).to_be_visible()
 
 
 async def press(page, name):

@@ -104,8 +104,9 @@ async def test_a_telephone_call_is_shown_as_it_sounded_and_with_what_its_model_w
             await page.go_back()
             await rows.nth(0).click()  # the relay
             await expect(page.locator(".call-head")).to_contain_text("Telephone · robin")
-            stages = await page.locator(".exchange").nth(0).locator(".stage-name").all_inner_texts()
-            assert stages == ["kept, read", "recall", "model, first word", "answer, whole"]
+            await expect(page.locator(".exchange").nth(0).locator(".stage-name")).to_have_text(
+                ["kept, read", "recall", "model, first word", "answer, whole"]
+            )
             cut = page.locator(".exchange", has_text="When is my train?")
             await expect(cut.locator(".waterfall li", has_text="caller cuts in")).to_be_visible()
             assert "zanzibar" not in await page.locator("main").inner_text()

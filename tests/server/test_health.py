@@ -10,6 +10,7 @@ import pytest
 from echoic.errors import EmbedderUnavailable, StoreCorrupt, StoreUnavailable
 from echoic.memory.records import CONVERSATION, index
 from echoic.memory.service import MemoryService
+from echoic.server.live import HealthWatch
 from echoic.stores.in_memory import InMemoryStore
 from echoic.types import EmbeddingSpec, Turn
 
@@ -116,7 +117,7 @@ async def test_while_the_embedder_is_away_it_is_not_ready_but_memory_works_by_wo
         assert (await server.client.get("/readyz")).status_code == 200
 
 
-async def test_many_who_ask_whether_it_is_ready_have_it_tried_once():
+async def test_many_who_ask_whether_it_is_ready_have_it_tried_once(monkeypatch):
     """Anybody may, and a hosted embedder costs."""
 
     class Slow(FaultyEmbedder):
@@ -124,9 +125,18 @@ async def test_many_who_ask_whether_it_is_ready_have_it_tried_once():
 
         async def embed(self, texts, kind):
             self.asked += 1
-            await asyncio.sleep(0.5)
+            await come.wait()
             return await super().embed(texts, kind)
 
+    ready, asking, come = HealthWatch.ready, [], asyncio.Event()
+
+    async def counted(watch):
+        asking.append(watch)
+        if len(asking) == 30:
+            come.set()
+        return await ready(watch)
+
+    monkeypatch.setattr(HealthWatch, "ready", counted)
     embedder = Slow()
     async with serving(MemoryService(InMemoryStore(), embedder), settings_of()) as server:
         answers = await asyncio.gather(*(server.client.get("/readyz") for _ in range(30)))
@@ -156,14 +166,14 @@ async def test_what_cannot_be_learned_from_is_counted_and_named_by_its_error_alo
         assert (await health())["learningFailures"] == {}
         ana = await memory.user("ana").conversation("call")
         await ana.append(Turn(speaker="user", text="I live in zanzibar."))
-        assert await memory.settle(5) is False
+        assert await memory.settle(30) is False
         told = await health()
         assert (told["learningFailures"], told["embeddingFailure"]) == ({"StoreCorrupt": 1}, None)
         assert "1 conversations" in next(a["what"] for a in told["alarms"] if "StoreCorrupt" in a["what"])
         assert "zanzibar" not in str(told)
         assert (await health("acme"))["learningFailures"] == {}
         broken = False
-        assert await memory.settle(5)
+        assert await memory.settle(30)
         assert (await health())["learningFailures"] == {}
 
 

@@ -218,7 +218,7 @@ class Listener:
                     self.events.put_nowait((name, json.loads(line.removeprefix("data: "))))
 
     async def next(self):
-        return await asyncio.wait_for(self.events.get(), 10)
+        return await asyncio.wait_for(self.events.get(), 60)
 
     @property
     def ended(self):
@@ -278,7 +278,7 @@ async def test_too_many_pages_of_one_caller_end_the_oldest(own):
     for _ in range(9):
         listeners.append(Listener(own, ana))
         await listeners[-1].next()
-    await asyncio.wait_for(listeners[0].ended, 10)
+    await asyncio.wait_for(listeners[0].ended, 60)
     assert not listeners[1].ended.done()
     for listener in listeners:
         await listener.stop()

@@ -71,7 +71,7 @@ class Calling:
 
 async def kept(client, identity, text):
     """Until it is durable that `text` was said."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while text not in (await client.get("/api/export", headers=identity.headers)).text:
             await asyncio.sleep(0.02)
 
@@ -240,7 +240,7 @@ async def test_a_page_that_took_its_media_along_goes_on_with_a_new_offer(start):
                     await page.until_heard("hello Pavel")
                     await left(page)
                 (call,) = server.app.state.served.voice._calls.values()
-                async with asyncio.timeout(15):
+                async with asyncio.timeout(60):
                     while call.session.state != "closed":
                         await asyncio.sleep(0.02)
                 admission = await admitted(server.client, ana, resume=page.session)

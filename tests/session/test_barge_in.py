@@ -38,7 +38,7 @@ async def interrupted(memory, serve, provider, line_class, eventually, played_ms
                 await eventually(lambda: server.sessions and server.sessions[0].record.sent())
                 await eventually(lambda: session.live.provider.utterances)
                 line.muted = True
-                await eventually(lambda: len(line.heard) >= max(played_ms, 20) * 48)
+                await eventually(lambda: len(line.heard) >= max(played_ms, 60) * 48)
                 await eventually(lambda: not session.live.provider.speaking or says.get("pace"))
                 line.muted = False
                 await eventually(lambda: session.live.cut_at_s)
@@ -115,8 +115,8 @@ async def test_a_reply_that_is_still_being_generated_ends_where_the_caller_cut_i
             VoiceSession(memory, user="ana", agents=[ROBIN], model=model, session_id="mid") as session,
             phone(session, speed=1.0),
         ):
-            await eventually(lambda: server.sessions and server.sessions[0].script_over, 20)
-            await eventually(lambda: session.recorder.kept == 4, 20)
+            await eventually(lambda: server.sessions and server.sessions[0].script_over, 60)
+            await eventually(lambda: session.recorder.kept == 4, 60)
     turns = (await memory.user("ana").task("mid")).turns
     assert [turn.speaker for turn in turns] == ["user", "agent", "user", "agent"]
     heard = turns[1].heard if turns[1].heard is not None else turns[1].text

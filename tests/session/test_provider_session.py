@@ -59,7 +59,7 @@ async def test_a_line_that_breaks_is_dialled_anew_and_every_turn_is_kept_once(
             memory, user="ana", agents=[robin], model=model, session_id="c", listener=listener
         )
         async with session, phone(session):
-            await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 20)
+            await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 60)
             await eventually(lambda: session.recorder.kept == 4)
     turns = (await memory.user("ana").task("c")).turns
     assert [turn.text for turn in turns] == [

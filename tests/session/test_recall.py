@@ -232,7 +232,7 @@ async def test_what_was_found_while_the_caller_spoke_is_packed_by_the_time_they_
 ):
     ana = memory.user("ana")
     await ana.remember("The user's dog is called Rex.")
-    await memory.settle(5)
+    await memory.settle(30)
     recall = CallRecall(ana, "c", lambda: "", deadline_ms=2000)
     recall.partial("what is the name of my dog")
     await eventually(lambda: recall._prepared is not None and recall._prepared.packing.done())

@@ -212,7 +212,7 @@ async def test_a_tool_that_the_model_answers_without_words_leaves_nothing_to_ask
         return what
 
     async def rest_and_drop(session, server):
-        await eventually(lambda: server.sessions[0].script_over, 20)
+        await eventually(lambda: server.sessions[0].script_over, 60)
         await eventually(lambda: session._at().handler.at_rest(session.live.provider))
         await server.sessions[0].drop()
 
@@ -227,7 +227,7 @@ async def test_a_tool_that_the_model_answers_without_words_leaves_nothing_to_ask
 
 async def test_a_reply_the_caller_cut_off_is_not_brought_back_by_a_broken_line(call, provider, eventually):
     async def cut_and_drop(session, server):
-        await eventually(lambda: session.live.provider.utterances and not session.live.playback.idle, 20)
+        await eventually(lambda: session.live.provider.utterances and not session.live.playback.idle, 60)
         await eventually(
             lambda: any(said.fed_bytes for said in session.live.provider.utterances.values()), 20
         )
@@ -279,7 +279,7 @@ async def test_a_typed_question_is_answered_once_as_well(call, eventually):
 
 async def test_what_is_typed_while_the_connection_is_down_is_sent_once_on_the_next(call, eventually):
     async def drop_and_type(session, server):
-        await eventually(lambda: server.sessions[0].script_over, 20)
+        await eventually(lambda: server.sessions[0].script_over, 60)
         await session.wait_spoken(10)
         await server.sessions[0].drop()
         await asyncio.sleep(0.1)

@@ -97,7 +97,7 @@ async def test_a_call_killed_in_mid_sentence_is_gone_on_with_by_another_process(
         )
         async with session, phone(session):
             assert session.current_agent == "desk"
-            await eventually(lambda: server.sessions[1].script_over, 20)
+            await eventually(lambda: server.sessions[1].script_over, 60)
             await eventually(lambda: session.live.playback.idle)
             seeded = str(server.sessions[1].record.received())
         turns = (await memory.user("ana").task("call")).turns
@@ -270,7 +270,7 @@ async def test_a_pending_tool_is_run_again_only_where_that_does_no_harm(
                 memory, "call", user="ana", agents=calling.agents_with(ledger, hang=False), model=model
             )
             async with session, phone(session):
-                await eventually(lambda: server.sessions[1].script_over, 20)
+                await eventually(lambda: server.sessions[1].script_over, 60)
                 seeded = str(server.sessions[1].record.received())
     assert sorted(ledger.read_text().split("\n")[:-1]) == ["check four", "check four", "pay four"]
     assert "order four is on its way" in seeded
@@ -357,7 +357,7 @@ async def test_a_call_that_another_process_took_over_writes_nothing_more(memory,
                 await asyncio.sleep(0.2)
                 session.recorder._before += 1
                 session.live.dirty.set()
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(60):
                     assert await session.wait_closed() == "taken over"
                 assert other.state == "active"
 
@@ -451,7 +451,7 @@ async def test_forgetting_the_caller_in_mid_call_brings_nothing_back(memory, ser
             await memory.user("ana").forget()
             session.recorder._before += 1
             session.live.dirty.set()
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 assert await session.wait_closed() == "forgotten"
     assert "ana" not in await memory.users()
 

@@ -99,7 +99,7 @@ async def test_what_was_measured_on_the_call_tells_later_words_apart(memory, ser
     )
     async with serve("openai", script) as (server, model):
         async with beside(memory, model, await dialled(model)) as session:
-            await eventually(lambda: session.recorder.kept == 6, 20)
+            await eventually(lambda: session.recorder.kept == 6, 60)
         spoken = [each for each in server.sessions[0].conversation if each.spoken is not None]
     truth = spoken[1].spoken.heard(spoken[1].truncated_ms)
     heard = (await turns_of(memory))[3][1]
@@ -168,7 +168,7 @@ async def test_a_reply_whose_end_was_missed_during_a_reconnect_counts_as_played(
         serve("openai", script) as (_, model),
         beside(memory, model, await dialled(model), agents=[slow]) as session,
     ):
-        await eventually(lambda: session.recorder.kept == 2, 15)
+        await eventually(lambda: session.recorder.kept == 2, 60)
         assert session.live.playback.idle
     assert await turns_of(memory) == [("user", "count for me"), ("agent", text)]
 
@@ -231,7 +231,7 @@ async def test_a_caller_who_leaves_ends_the_session_and_it_can_be_taken_up(memor
         async with beside(memory, model, await dialled(model)) as session:
             await eventually(lambda: session.recorder.kept == 2)
             server.sessions[0].ended.set()
-            assert await asyncio.wait_for(session.wait_closed(), 10) == "lost"
+            assert await asyncio.wait_for(session.wait_closed(), 60) == "lost"
         assert await VoiceSession.resume(memory, "call", user="ana", agents=[ROBIN], model=model)
 
 

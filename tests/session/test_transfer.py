@@ -91,8 +91,8 @@ async def test_frames_arrive_in_order_and_none_is_lost_while_a_slow_line_is_open
 
             line._mic = mark
             async with line:
-                await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 20)
-                await eventually(lambda: session.recorder.kept == 5, 20)
+                await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 60)
+                await eventually(lambda: session.recorder.kept == 5, 60)
                 assert session.current_agent == "billing"
                 assert session.state == "active"
         a, b = (numbers(each.input_audio, mic.size) for each in server.sessions[:2])
@@ -125,7 +125,7 @@ async def test_the_next_agent_has_its_own_instructions_the_memory_and_what_was_s
     )
     async with serve(provider, first, Script(open_ended=True)) as (server, model):
         async with VoiceSession(memory, user="ana", agents=agents, model=model) as session, phone(session):
-            await eventually(lambda: len(server.sessions) == 2 and session.current_agent == "billing", 20)
+            await eventually(lambda: len(server.sessions) == 2 and session.current_agent == "billing", 60)
             await eventually(lambda: "invoice seven please" in str(server.sessions[1].record.received()))
             told = str(server.sessions[1].record.received())
     assert "You do the bills." in told
@@ -163,10 +163,10 @@ async def test_what_the_first_agent_was_asked_to_say_is_asked_of_no_other(
     async with serve(provider, *scripts) as (server, model):
         session = VoiceSession(memory, user="ana", agents=agents, model=model, session_id="t")
         async with session, phone(session):
-            await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 20)
-            await eventually(lambda: "billing here" in str(session.live.provider.all_messages()), 20)
+            await eventually(lambda: len(server.sessions) == 2 and server.sessions[1].script_over, 60)
+            await eventually(lambda: "billing here" in str(session.live.provider.all_messages()), 60)
             await session.inject("The office closes at six.")
-            await eventually(lambda: "closes at six" in str(server.sessions[1].record.received()), 20)
+            await eventually(lambda: "closes at six" in str(server.sessions[1].record.received()), 60)
             await eventually(lambda: session.live.playback.idle)
             await session.suspend()
         assert asked_once[0] in str(server.sessions[0].record.received())
@@ -176,7 +176,7 @@ async def test_what_the_first_agent_was_asked_to_say_is_asked_of_no_other(
         again = await VoiceSession.resume(memory, "t", user="ana", agents=agents, model=model)
         async with again:
             assert again.current_agent == "billing"
-            await eventually(lambda: "invoice seven please" in str(server.sessions[2].record.received()), 20)
+            await eventually(lambda: "invoice seven please" in str(server.sessions[2].record.received()), 60)
             assert "closes at six" in str(again.live.provider.all_messages()), "the operator's word holds on"
             told = str(server.sessions[2].record.received())
     assert not [request for request in [*asked_once, "billing is here"] if request in told]
@@ -198,8 +198,8 @@ async def test_an_agent_that_cannot_be_reached_leaves_the_call_with_the_one_befo
             VoiceSession(memory, user="ana", agents=agents, model=model, session_id="stay") as session,
             phone(session),
         ):
-            await eventually(lambda: server.sessions[0].script_over, 20)
-            await eventually(lambda: session.recorder.kept == 4, 20)
+            await eventually(lambda: server.sessions[0].script_over, 60)
+            await eventually(lambda: session.recorder.kept == 4, 60)
             assert session.current_agent == "front"
             assert session.state == "active"
 

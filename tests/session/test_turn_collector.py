@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from types import SimpleNamespace
 
 import pytest
 from pydantic_ai.messages import ModelRequest, ModelResponse, SpeechPart, ToolReturnPart, UserPromptPart
 
 from echoic.session.history import turns_in
+from echoic.session.hooks import CallHooks
 from echoic.session.playback import Utterance
 from echoic.session.provider import CallerUtterance
 from echoic.session.speech_alignment import SpeechTrace
@@ -77,6 +79,7 @@ async def test_what_is_recorded_before_its_events_were_taken_in_is_kept_once_the
 
 async def test_what_happens_together_is_stored_at_once(collector, monkeypatch):
     """The end of a reply is several events, and each is a reason to store."""
+    monkeypatch.setattr("echoic.session.turn_collector._TOGETHER_S", 0.5)
     live, cycles = collector._live, []
 
     async def cycle(*, checkpoint):
@@ -89,9 +92,43 @@ async def test_what_happens_together_is_stored_at_once(collector, monkeypatch):
     for _ in range(3):
         live.dirty.set()
         await asyncio.sleep(0.001)
-    await collector.caught_up(5)
+    await collector.caught_up(30)
     await collector._stop()
     assert cycles == [True]
+
+
+async def test_a_store_that_loses_a_cancellation_keeps_no_call_from_ending(collector, monkeypatch):
+    live, begun = collector._live, asyncio.Event()
+
+    async def cycle(*, checkpoint):
+        begun.set()
+        with contextlib.suppress(asyncio.CancelledError):  # as asyncio.wait_for of Python 3.11 does at times
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(collector, "_cycle", cycle)
+    live.dirty = asyncio.Event()
+    live.settings = SimpleNamespace(checkpoint_every_s=60, idle_timeout_s=None, max_duration_s=None)
+    collector.start()
+    live.dirty.set()
+    await begun.wait()
+    async with asyncio.timeout(30):
+        await collector._stop()
+
+
+async def test_a_listener_that_loses_a_cancellation_keeps_no_call_from_ending():
+    told = []
+
+    async def loses(_context, event):
+        told.append(event)
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    hooks = CallHooks(loses)
+    hooks.tell(None, "state")
+    hooks.tell(None, "state")
+    async with asyncio.timeout(30):
+        await hooks.aclose(timeout_s=0.01)
+    assert len(told) == 1
 
 
 async def test_a_line_that_took_in_nothing_or_ended_is_waited_for_no_longer(collector, provider, monkeypatch):

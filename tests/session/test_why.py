@@ -18,7 +18,7 @@ from session.conftest import BY_ONE_PROVIDER
 
 ROBIN = VoiceAgent(name="robin", instructions="Be Robin.")
 QUESTION = "tell me about the dogs of my friends"
-PATIENT = SessionSettings(block_tokens=40, recall_deadline_ms=5000)
+PATIENT = SessionSettings(block_tokens=40, recall_deadline_ms=60_000)
 
 
 async def asked(memory, serve, phone, eventually, provider, *, settings=PATIENT, before_recall=None):
@@ -97,7 +97,7 @@ async def test_what_was_found_when_there_was_no_time_left_is_late(
 
         monkeypatch.setattr(session.memory, "pack", never)
 
-    settings = SessionSettings(block_tokens=40, recall_deadline_ms=600)
+    settings = SessionSettings(block_tokens=40, recall_deadline_ms=1500)
     turn = await asked(memory, serve, phone, eventually, provider, settings=settings, before_recall=hang)
     assert {await reason(memory, turn, each.id) for each in long} == {"late"}
 

@@ -316,7 +316,7 @@ async def test_an_erasure_leaves_alone_what_is_being_written_for_one_of_a_like_n
     def slowly(source: Any, target: Any) -> None:
         if Path(target).name == f"{other}.json":
             renaming.set()
-            assert go_on.wait(10)
+            assert go_on.wait(60)
         rename(source, target)
 
     async with opened(FilesStore(tmp_path)) as store:
@@ -686,11 +686,11 @@ async def test_who_began_before_a_reindex_leaves_nothing_of_the_old_model_behind
             super().__init__(*args)
             if not at_it.is_set():
                 at_it.set()
-                assert go_on.wait(10)
+                assert go_on.wait(60)
 
     def register_asked_after_the_change(register: Register) -> list[FileState]:
         go_on.set()
-        assert there.wait(10)
+        assert there.wait(60)
         return all_known(register)
 
     all_known = Register.all

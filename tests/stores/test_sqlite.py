@@ -349,7 +349,7 @@ class SlowLoading:
 
     def __call__(self, *args: Any) -> Any:
         self.at_it.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(60)
         return self._segments_since(*args)
 
 
@@ -406,7 +406,7 @@ async def test_opened_while_it_closes_it_is_open_when_it_says_so(tmp_path: Path,
 
     def busy(_connection: apsw.Connection) -> None:
         at_it.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
 
     writing = asyncio.wrap_future(store._writer.submit(busy))
     assert await asyncio.to_thread(at_it.wait, 10)
@@ -433,7 +433,7 @@ async def test_closed_after_a_close_that_was_cancelled_nothing_of_it_stays_open(
     def busy(connection: apsw.Connection) -> None:
         assert connection.execute("select count(*) from records").get == 1
         at_it.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
 
     reading = asyncio.ensure_future(store._read(busy))
     assert await asyncio.to_thread(at_it.wait, 10)

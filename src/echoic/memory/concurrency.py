@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import sys
@@ -40,6 +39,17 @@ async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:
     raise StoreUnavailable(f"{what} kept changing while it was written ({_ATTEMPTS} attempts); try again")
 
 
+def end_if_cancelled() -> None:
+    """Raise CancelledError if this task was cancelled.
+
+    For loops around the code of others, which may lose a cancellation: asyncio.wait_for of Python 3.11 loses
+    one that arrives together with a result. The loop would go on, and closing would wait for ever.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 class Sweeper:
     """Runs `sweep` in the background `after_s` after the start, and then every `every_s` (None: only once).
 
@@ -69,8 +79,7 @@ class Sweeper:
         """Stop at once; the next process does the rest. May be called twice."""
         if self._sweeping is not None:
             self._sweeping.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweeping
+            await asyncio.wait([self._sweeping])
             self._sweeping = None
 
     def abandon(self) -> None:
@@ -85,6 +94,7 @@ class Sweeper:
                 await sweep()
             except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
                 log.warning("%s: %s later", type(error).__name__, self._later)
+            end_if_cancelled()
             if self._every_s is None:
                 return
             await asyncio.sleep(self._every_s)

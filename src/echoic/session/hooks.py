@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic_ai.messages import PartDeltaEvent, PartEndEvent, PartStartEvent, SpeechPart, SpeechPartDelta
 from pydantic_ai.realtime import RealtimeEvent
 
+from echoic.memory.concurrency import end_if_cancelled
 from echoic.session.provider import ProviderSession
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class CallHooks:
 
     async def _run(self, listener: Listener) -> None:
         while True:
+            end_if_cancelled()
             context, event = await self._waiting.get()
             try:
                 told = listener(context, event)
