@@ -150,6 +150,8 @@ def parsed(text: str) -> Json:
 T = TypeVar("T")
 CACHE_BYTES: Final = 256 << 20
 HEAD, META, WAITS = "head", "echoic", "waits:"
+_NOT_WRITTEN: Final = (LookupError, TypeError, ValueError, AttributeError)
+"""What reading a document raises whose JSON is not what was written."""
 _TRIES: Final = 100
 """Attempts of a write that conflicts with other processes."""
 _BUSY: Final = "other processes write this user's documents all the time; nothing was written: try again"
@@ -359,12 +361,18 @@ class DocumentStore:
         raise _PartsMissing("documents of a user are missing, or change faster than they can be read")
 
     async def _left(self, scope: Scope) -> tuple[_ScopeDocument, HeldScope]:
-        """What is left of a scope with missing documents, as if its list named no others."""
+        """What is left of a scope with missing or damaged documents, as if its list named no others."""
         place = _ScopeDocument()
         place.text = await self._asked(self._documents.get(scope, HEAD))
-        head = head_of(place.text)
-        found = zip(head["parts"], await self._parts(scope, place, head["parts"]), strict=True)
-        place.parts = {which: part for which, part in found if part is not None}
+        try:
+            head = head_of(place.text)
+        except StoreCorrupt:
+            head = head_of(None) | {"revision": self._clock()}
+        for which, part in zip(head["parts"], await self._parts(scope, place, head["parts"]), strict=True):
+            with contextlib.suppress(StoreCorrupt, *_NOT_WRITTEN):
+                if part is not None:
+                    self._restored(scope, _ScopeDocument(), head, [part[1]])
+                    place.parts[which] = part
         names = {which: name for which, (name, _) in place.parts.items()}
         held = self._restored(scope, place, head, [text for _, text in place.parts.values()])
         place.held, place.head = held, head | {"parts": names, "records": len(held.records)}
@@ -510,7 +518,7 @@ class DocumentStore:
                 place = cached
                 try:
                     held = await self._read(scope, place)
-                except _PartsMissing:
+                except (_PartsMissing, StoreCorrupt, *_NOT_WRITTEN):
                     if changes is not None:
                         raise
                     place, held = await self._left(scope)  # what is lost keeps nobody from being forgotten
@@ -558,9 +566,9 @@ class DocumentStore:
             text = await self._asked(self._documents.get(scope, name)) or "{}"
             read += len(text)
             if name != HEAD:
-                for seq, one in parsed(text).items():
+                for one in parsed(text).values():
                     name_of_one = (one["kind"], one["id"])
-                    found |= name_of_one in left and record_of(int(seq), one).data != left[name_of_one]
+                    found |= name_of_one in left and one["data"] != left[name_of_one]
         return not found, read
 
     async def _without_vectors(self, scope: Scope) -> int:
