@@ -150,8 +150,6 @@ def parsed(text: str) -> Json:
 T = TypeVar("T")
 CACHE_BYTES: Final = 256 << 20
 HEAD, META, WAITS = "head", "echoic", "waits:"
-_NOT_WRITTEN: Final = (LookupError, TypeError, ValueError, AttributeError)
-"""What reading a document raises whose JSON is not what was written."""
 _TRIES: Final = 100
 """Attempts of a write that conflicts with other processes."""
 _BUSY: Final = "other processes write this user's documents all the time; nothing was written: try again"
@@ -369,7 +367,7 @@ class DocumentStore:
         except StoreCorrupt:
             head = head_of(None) | {"revision": self._clock()}
         for which, part in zip(head["parts"], await self._parts(scope, place, head["parts"]), strict=True):
-            with contextlib.suppress(StoreCorrupt, *_NOT_WRITTEN):
+            with contextlib.suppress(StoreCorrupt):
                 if part is not None:
                     self._restored(scope, _ScopeDocument(), head, [part[1]])
                     place.parts[which] = part
@@ -389,6 +387,16 @@ class DocumentStore:
         return await asyncio.gather(*(part(which, name) for which, name in names.items()))
 
     def _restored(self, scope: Scope, place: _ScopeDocument, head: Json, texts: Sequence[str]) -> HeldScope:
+        try:
+            return self._restored_from(scope, place, head, texts)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise StoreCorrupt(
+                f"a document is not what was put there ({type(error).__name__}); it is left untouched"
+            ) from None
+
+    def _restored_from(
+        self, scope: Scope, place: _ScopeDocument, head: Json, texts: Sequence[str]
+    ) -> HeldScope:
         assert self._index is not None
         held = place.held or HeldScope(scope, self._index, self._spec.dimensions, self._clock)
         kept = [(int(seq), one) for text in texts for seq, one in parsed(text).items()]
@@ -518,7 +526,7 @@ class DocumentStore:
                 place = cached
                 try:
                     held = await self._read(scope, place)
-                except (_PartsMissing, StoreCorrupt, *_NOT_WRITTEN):
+                except (_PartsMissing, StoreCorrupt):
                     if changes is not None:
                         raise
                     place, held = await self._left(scope)  # what is lost keeps nobody from being forgotten
