@@ -264,6 +264,39 @@ async def test_what_was_typed_right_before_the_hang_up_is_sent_and_only_then_tak
     assert said == [("taken", {"id": name}) for name in taken]
 
 
+async def test_of_what_was_typed_only_the_last_ids_are_remembered_and_none_is_said_twice(monkeypatch):
+    monkeypatch.setattr("echoic.adapters.browser.call._TAKEN", 3)
+    sent, said = [], []
+
+    class Session:
+        state = "active"
+
+        async def send_text(self, text):
+            sent.append(text)
+
+    async def receive():
+        await asyncio.sleep(0)
+        return next(messages)
+
+    ids = ["1", "2", "3", "4", "4", "", ""]
+    messages = iter([*(written("text", text=f"it is {name}", id=name) for name in ids), written("hang_up")])
+    call = BrowserCall(
+        "call",
+        "call",
+        transport="websocket",
+        opens=None,
+        page_settings=PageSettings(),
+        on_over=lambda _call: None,
+    )
+    call.session = Session()
+    call._ready.set()
+    line = SimpleNamespace(receive=receive, say=lambda _kind, **fields: said.append(fields["id"]))
+    assert await Uplink(call, line).run()
+    assert sent == [f"it is {name}" for name in ["1", "2", "3", "4", "", ""]]
+    assert said == ["1", "2", "3", "4", "4"]
+    assert [*call.taken] == ["2", "3", "4"]
+
+
 async def test_a_webrtc_offer_is_answered_with_the_models_own_turn_detection(monkeypatch):
     provider = OpenAIProvider(base_url="http://127.0.0.1:1", api_key="k")
     detection = {"type": "semantic_vad", "eagerness": "low"}

@@ -6,10 +6,13 @@ import asyncio
 import json
 from datetime import datetime
 
+import apsw
 import pytest
 
+from echoic.errors import StoreCorrupt
 from echoic.memory.deployment_keys import ROLES
 from echoic.memory.hooks import Recalled
+from echoic.memory.records import CALL, CONVERSATION, MEMORY, TURN
 from echoic.types import Recall, Scope, Turn
 from server.conftest import OPERATOR_KEY, serving, settings_of
 from server.test_keys import bearer, opened
@@ -79,6 +82,52 @@ async def test_a_page_of_many_users_calls_is_read_at_once_and_says_when_each_was
     for call in page["calls"]:
         assert datetime.fromisoformat(call["lastSaidAt"]) == said[call["id"]]
     assert len(scans) == (0 if store == "sqlite" else 20)
+
+
+@pytest.mark.parametrize("data", ['{"te', "{}", "[1]"])
+@pytest.mark.parametrize("kind", [CONVERSATION, TURN, CALL])
+async def test_a_damaged_user_keeps_nobody_elses_calls_out_of_the_list(tmp_path, start, kind, data):
+    async with start(url=f"sqlite:///{tmp_path}/e.db") as server:
+        ana, bob = [await server.identity() for _ in range(2)]
+        for one in (ana, bob):
+            await talked(server, one, "I live in Oslo.")
+        await server.memory.settle()
+        damage(tmp_path / "e.db", bob.user, kind, "{}" if kind == CONVERSATION and data == '{"te' else data)
+        calls = (await got(server, "/api/calls", bearer(OPERATOR_KEY)))["calls"]
+        assert ana.user in [call["user"] for call in calls]
+        assert (bob.user in [call["user"] for call in calls]) == (kind != CONVERSATION)
+        assert len(await server.memory.conversations()) == (1 if kind == CONVERSATION else 2)
+
+
+def damage(path, user, kind, data):
+    connection = apsw.Connection(str(path))
+    whose = "scope = (select id from scopes where user = ?)"
+    connection.execute(f"update records set data = ? where kind = ? and {whose}", (data, kind, user))
+    connection.close()
+
+
+@pytest.mark.parametrize("data", ['{"te', '{"zanzibar": "I live in Oslo."}', "[1]"])
+async def test_a_damaged_user_is_told_so_without_what_the_records_say(tmp_path, start, caplog, data):
+    async with start(url=f"sqlite:///{tmp_path}/e.db") as server:
+        ana, bob = [await server.identity() for _ in range(2)]
+        for one in (ana, bob):
+            await talked(server, one, "I live in Oslo.")
+        await server.memory.settle()
+        for kind in (MEMORY, TURN):
+            damage(tmp_path / "e.db", bob.user, kind, data)
+        asked = [("POST", "/v1/recall", {"query": "Where do I live?"}), ("GET", "/v1/keys/home", None)]
+        for who, status in ((bob, 500), (ana, 200)):
+            for method, path, body in asked:
+                answer = await server.client.request(method, path, json=body, headers=who.headers)
+                assert answer.status_code == status, answer.text
+                assert status == 200 or answer.json()["code"] == "internal"
+        user = server.memory.user(bob.user)
+        for told in (user.get("home"), user.recall("Where do I live?"), user.block(), user.facts()):
+            with pytest.raises(StoreCorrupt, match="is damaged.*`echoic doctor`") as refused:
+                await told
+            assert "zanzibar" not in str(refused.value)
+        assert "zanzibar" not in caplog.text
+        assert (await user.forget()).verified
 
 
 async def test_what_was_forgotten_since_is_not_shown_of_a_call(server, ana):

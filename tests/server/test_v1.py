@@ -347,6 +347,24 @@ async def test_what_the_users_consent_refuses_names_no_method_of_python(server, 
     assert "set_consent" not in refused["error"]
 
 
+async def test_without_a_credential_nothing_is_told_of_a_body_that_is_no_json(server, somebody):
+    schema = (await server.client.get("/openapi.json")).json()["paths"]
+    routes = [
+        (method, path)
+        for path, methods in schema.items()
+        for method in methods
+        if path.startswith("/v1/") and "requestBody" in methods[method]
+    ]
+    assert len(routes) > 10
+    for method, path in routes:
+        right = AGENT_KEY if path == "/v1/tokens" else somebody.token
+        for body in (b"{", b'{"user": "Zo\xe9"}', b'{"user": ' + b"1" * 5000 + b"}"):
+            for sent, status in ((None, 401), ("nothing", 401), (right, 422)):
+                headers = {"Content-Type": "application/json"} | ({} if sent is None else bearer(sent))
+                asked = await server.client.request(method, path, content=body, headers=headers)
+                assert asked.status_code == status, (method, path, sent, asked.text)
+
+
 @pytest.mark.parametrize(
     ("body", "why"), [('{"user": "Zoé"}', "UTF-8"), (f'{{"user": {"1" * 5000}}}', "digits")]
 )

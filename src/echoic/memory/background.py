@@ -109,6 +109,8 @@ class Distiller:
         learning: Learning,
     ) -> None:
         self._store, self._telemetry, self._hooks = store, telemetry, hooks
+        self._damaged: set[Scope] = set()
+        """Users of whom a damaged record was logged."""
         self._learning, self._extractor, self._embedder = learning, learning.extractor, embedder
         self._clock, self._worker = clock, uuid4().hex
         self._made: tuple[RuleReader, ModelReader | None] | None = None
@@ -304,12 +306,12 @@ class Distiller:
                     except QuotaExceeded:
                         log.warning("QuotaExceeded: nothing more is learned from a conversation")
                     except Exception as error:  # noqa: BLE001 - whatever a damaged record raises
-                        failed = failed or _told(error)
+                        failed = failed or self._told(scope, error)
             except StoreUnavailable as error:
                 failed = failed or error
                 await self._store.scopes(deployment)  # raises if it is the store that is away
             except Exception as error:  # noqa: BLE001 - whatever a damaged record raises
-                failed = failed or _told(error)
+                failed = failed or self._told(scope, error)
         if failed is not None:
             raise failed
         return total
@@ -341,7 +343,7 @@ class Distiller:
                 await self._store.scopes(deployment)  # raises if it is the store that is away
             except Exception as error:  # noqa: BLE001 - whatever a damaged record raises
                 unreadable += 1
-                _told(error)
+                self._told(scope, error)
         return Jobs(
             waiting=sum(of.waiting for of in jobs),
             failing=sum(of.failing for of in jobs),
@@ -391,19 +393,23 @@ class Distiller:
             return True
         return is_unmarked(record) and await self.model() is None
 
+    def _told(self, scope: Scope, error: Exception) -> EchoicError:
+        """`error` as callers know it, without what a record says: another kind comes of a damaged record."""
+        kind = type(error).__name__
+        if isinstance(error, EchoicError) and not isinstance(error, StoreCorrupt):
+            return error
+        if scope not in self._damaged:  # once: the health page asks all the time
+            self._damaged.add(scope)
+            log.warning("%s: what is kept of a user cannot be read; run `echoic doctor`", kind)
+        if isinstance(error, StoreCorrupt):
+            return error
+        return StoreCorrupt(
+            f"what is kept of a user cannot be read ({kind}); run `echoic doctor`: it says whose"
+        )
+
     async def _is_due(self, scope: Scope, record: Record, last: int) -> bool:
         _, model = await self._readers()
         return model is not None and await model.due(scope, record, last)
-
-
-def _told(error: Exception) -> EchoicError:
-    """`error` as callers know it, without what a record says: another kind comes of a damaged record."""
-    if isinstance(error, EchoicError):
-        return error
-    log.warning("%s: what is kept of a user cannot be read; run `echoic doctor`", type(error).__name__)
-    return StoreCorrupt(
-        f"what is kept of a user cannot be read ({type(error).__name__}); run `echoic doctor`: it says whose"
-    )
 
 
 def _failure(kept: Record, conversation: str) -> Progress | None:
@@ -740,16 +746,28 @@ class Background:
                 limit *= 8
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
-        """Embed `batch`; returns how many were written. Sets scopes aside whose write fails."""
-        texts = [entry.text if (entry := index(waiting.record)) else "" for waiting in batch]
+        """Embed `batch`; returns how many were written. Sets scopes aside whose write fails, or of which a
+        record is damaged.
+        """
+        texts, readable = list[str](), list[Waiting]()
+        for waiting in batch:
+            try:
+                entry = index(waiting.record)
+            except StoreCorrupt as error:
+                self._aside[waiting.scope] = error
+                continue
+            texts.append(entry.text if entry else "")
+            readable.append(waiting)
+        if not readable:
+            return 0
         try:
             made = await embedded_documents(self._embedder, texts)
         except EmbedderError as error:
             self._hooks.emit(Failure(what="embedding", reason=type(error).__name__))
             raise
-        tokens = [one.packed() for one in made.pieces] if made.pieces else [None] * len(batch)
+        tokens = [one.packed() for one in made.pieces] if made.pieces else [None] * len(readable)
         by_scope: dict[Scope, list[Attach]] = {}
-        for waiting, vector, pieces in zip(batch, made.vectors, tokens, strict=True):
+        for waiting, vector, pieces in zip(readable, made.vectors, tokens, strict=True):
             record = waiting.record
             attach = Attach(
                 kind=record.kind,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 from uuid import uuid4
 
 from echoic.checks import AsDict, checked_name, checked_time
-from echoic.errors import EchoicError, InvalidInput, QuotaExceeded, WriteConflict, brief
+from echoic.errors import EchoicError, InvalidInput, QuotaExceeded, StoreCorrupt, WriteConflict, brief
 from echoic.memory.assurance import Sensitivity
 from echoic.memory.concurrency import Sweeper, until_written
 from echoic.memory.records import (
@@ -124,7 +124,7 @@ def from_json(data: Mapping[str, Any]) -> Checkpoint:
         }
         known = {each.name: data[each.name] for each in fields(Checkpoint) if each.name in data}
         return Checkpoint(**known | read)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, StoreCorrupt) as error:
         raise InvalidInput(f"this is not a checkpoint of a call: {type(error).__name__}") from error
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import file_digest
+from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
@@ -399,7 +400,12 @@ def _placed(place: str, read: Callable[[Mapping[str, Any]], T], item: object) ->
         why = "it holds a lone surrogate, which is no text"
     except RecursionError:
         why = "it is nested too deep"
-    except (TypeError, ValueError, AttributeError) as error:  # their messages may quote what was said
+    except (
+        TypeError,
+        ValueError,
+        AttributeError,
+        StoreCorrupt,
+    ) as error:  # their messages may quote what was said
         why = f"a value in it has another type or form than an export gives it ({type(error).__name__})"
     raise InvalidInput(f"this export cannot be read: {place}: {why}")
 
@@ -428,7 +434,7 @@ def _checked_part(kind: str, conversation: str, item: Mapping[str, Any]) -> Reco
     """A turn or a result of a conversation."""
     record = replace(_record(kind, item), key=conversation)
     check_record(record)
-    return rewritten_turn(record, turn_of(record)) if kind == TURN else _checked_result(record)
+    return rewritten_turn(record, unwrap(turn_of)(record)) if kind == TURN else _checked_result(record)
 
 
 def _item(item: Mapping[str, Any]) -> Record:
@@ -459,7 +465,7 @@ def _narrow(record: Record) -> Record:
 
 
 def _checked_result(record: Record) -> Record:
-    result = result_of(record)
+    result = unwrap(result_of)(record)
     checked_name(result.name, f"the name of {RESULT} {brief(result.id)}")
     checked_depth([result.value, result.arguments], f"{RESULT} {brief(result.id)}")
     _check_times((result.at,), result.id)
@@ -505,7 +511,7 @@ def check_memory(record: Record) -> None:
     for name in ("source", "redacted"):  # a string would count as a list of its letters
         if not isinstance(record.data.get(name) or [], list):
             raise InvalidInput(f"{name} of {MEMORY} {brief(record.id)} must be a list")
-    memory: Memory = memory_of(record)
+    memory: Memory = unwrap(memory_of)(record)
     checked_text(memory.text, f"the text of {MEMORY} {brief(memory.id)}")
     checked_category(memory.category)
     _check_one_of(memory.visibility, get_args(Visibility), "visibility")
@@ -522,7 +528,7 @@ def check_memory(record: Record) -> None:
 
 def check_conversation(record: Record) -> None:
     check_record(record)
-    conversation: Conversation = conversation_of(record)
+    conversation: Conversation = unwrap(conversation_of)(record)
     _check_one_of(conversation.status, STATUSES, "status")
     _check_texts((conversation.agent, conversation.recall_key, conversation.summary), conversation.id)
     _check_times((conversation.started_at, conversation.updated_at), conversation.id)

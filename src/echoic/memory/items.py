@@ -16,7 +16,7 @@ from echoic.checks import checked_depth, checked_name, checked_query, checked_te
 from echoic.errors import InvalidInput, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.recall import SearchOptions
-from echoic.memory.records import INDEXED_ITEM, ITEM, memory_id, scan_all
+from echoic.memory.records import INDEXED_ITEM, ITEM, memory_id, reading, scan_all
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Put, Record
 from echoic.types import Outcome, Scope
@@ -233,6 +233,7 @@ def checked_json(value: Any) -> Any:
     return value
 
 
+@reading
 def _item(record: Record) -> Item:
     data: Mapping[str, Any] = record.data
     return Item(

@@ -8,13 +8,13 @@ id of a memory without a key follows from its text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, wraps
 from hashlib import blake2b
 from itertools import count
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -23,10 +23,11 @@ from echoic.errors import InvalidInput
 from echoic.partition import MEMORY as MEMORY_ROW
 from echoic.partition import Entry, Flag, number_of
 from echoic.ranking.indexing import entry_of_item, entry_of_memory, entry_of_turn, source_term
-from echoic.stores.base import Change, Put, Record, Store
+from echoic.stores.base import Change, Put, Record, Store, damaged
 from echoic.text import TAKEN_BACK, fold
 from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
 
+T = TypeVar("T")
 Span = tuple[int, int]
 """Start and end in characters."""
 
@@ -191,6 +192,23 @@ async def memory_with_id(store: Store, scope: Scope, name: str) -> Memory | None
     return None
 
 
+def reading(read: Callable[[Record], T]) -> Callable[[Record], T]:
+    """`read`, which raises StoreCorrupt for a record that is not what was written.
+
+    Without the error that showed it: that may repeat what the record says.
+    """
+
+    @wraps(read)
+    def read_or_told(record: Record) -> T:
+        try:
+            return read(record)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise damaged(record.kind, record.id) from None
+
+    return read_or_told
+
+
+@reading
 def index(record: Record) -> Entry | None:
     """How a record is found: memories, turns and items by their text, everything else by its id."""
     if record.kind == MEMORY:
@@ -226,6 +244,7 @@ def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
     return Record(kind=kind, id=memory.id, key=memory.key, data=_said(data))
 
 
+@reading
 def memory_of(record: Record) -> Memory:
     """The inverse of `record_of_memory`; other fields of the record are ignored."""
     data = {name: value for name, value in record.data.items() if name in _MEMORY and value is not None}
@@ -263,6 +282,7 @@ def is_unlearned(record: Record) -> bool:
     return bool(record.data.get("unlearned"))
 
 
+@reading
 def hidden_in(record: Record) -> list[Span]:
     """The spans of a turn's heard words that are not recalled; see `record_of_turn`."""
     return [(int(first), int(last)) for first, last in record.data.get("hidden", ())]
@@ -287,6 +307,7 @@ def recalled_turn(record: Record) -> Turn:
     return replace(turn, text=masked(turn.heard_text, hidden, TAKEN_BACK), heard=None) if hidden else turn
 
 
+@reading
 def turn_of(record: Record) -> Turn:
     """The inverse of `record_of_turn`."""
     data = record.data
@@ -324,6 +345,7 @@ def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> R
     return Record(kind=CONVERSATION, id=conversation.id, data=_said(data))
 
 
+@reading
 def conversation_of(record: Record) -> Conversation:
     """The inverse of `record_of_conversation`.
 

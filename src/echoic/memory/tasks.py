@@ -5,6 +5,7 @@ Turns belong to the conversation itself; this module has the results, and ways t
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal
 
 from echoic.checks import checked_depth
-from echoic.errors import InvalidInput, brief
+from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import (
     CONVERSATION,
@@ -23,6 +24,7 @@ from echoic.memory.records import (
     conversation_of,
     cursor_of,
     memory_id,
+    reading,
     record_of_conversation,
     scan_all,
     turn_of,
@@ -160,7 +162,7 @@ async def read_all_conversations(
     listed = [
         (scope.user, conversation)
         for scope, record in await _listed(store, chosen.wanted(deployment))
-        if scope.user is not None and chosen.selects(conversation := conversation_of(record))
+        if scope.user is not None and (conversation := _selected(record, chosen)) is not None
     ]
     return sorted(listed, key=lambda item: (item[1].started_at, item[0], item[1].id))
 
@@ -207,7 +209,7 @@ async def newest_conversations(
         whole = len(records) < asked
         places = sorted(
             (
-                ((str(record.data["started_at"]), scope.user or "", record.id), record)
+                ((str(record.data.get("started_at")), scope.user or "", record.id), record)
                 for scope, record in records
             ),
             key=lambda item: item[0],
@@ -218,11 +220,22 @@ async def newest_conversations(
             ListedConversation(user=place[1], conversation=conversation, place=_written(place))
             for place, record in places
             if (whole or place[0] > places[-1][0][0]) and (end is None or place < end)
-            if chosen.selects(conversation := conversation_of(record))
+            if (conversation := _selected(record, chosen)) is not None
         ]
         if whole or len(found) >= limit:
             return ConversationPage(conversations=found[:limit], more=not whole or len(found) > limit)
         asked *= 2
+
+
+def _selected(record: Record, chosen: ConversationFilter) -> Conversation | None:
+    """The conversation of an operator's list if `chosen` selects it; None for a damaged one too, which keeps
+    nobody else's out of the list.
+    """
+    try:
+        conversation = conversation_of(record)
+        return conversation if chosen.selects(conversation) else None
+    except (StoreCorrupt, TypeError):  # as of a time without a zone
+        return None
 
 
 def _written(place: tuple[str, str, str]) -> str:
@@ -252,11 +265,13 @@ async def _listed(store: Store, wanted: Wanted) -> list[tuple[Scope, Record]]:
     found = []
     for scope in await store.scopes(wanted.deployment):
         if scope.user is not None and wanted.user in {None, scope.user}:
-            found += [(scope, record) for record in await scan_all(store, scope, CONVERSATION)]
+            with contextlib.suppress(StoreCorrupt, StoreTooNew):
+                found += [(scope, record) for record in await scan_all(store, scope, CONVERSATION)]
     if wanted.newest is None:
         return found
-    there = [item for item in found if wanted.until is None or item[1].data["started_at"] < wanted.until]
-    return sorted(there, key=lambda item: str(item[1].data["started_at"]))[-wanted.newest :]
+    began = [(str(record.data.get("started_at")), (scope, record)) for scope, record in found]
+    there = [item for item in began if wanted.until is None or item[0] < wanted.until]
+    return [item for _, item in sorted(there, key=lambda item: item[0])[-wanted.newest :]]
 
 
 def _iso(moment: datetime, by: timedelta) -> str | None:
@@ -360,6 +375,7 @@ def record_of_result(result: Result, conversation: str, *, told: str | None = No
     return Record(kind=RESULT, id=result.id, key=conversation, data=data)
 
 
+@reading
 def result_of(record: Record) -> Result:
     """The inverse of `record_of_result`."""
     data = record.data

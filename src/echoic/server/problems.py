@@ -152,6 +152,13 @@ def problem_in(error: EchoicError) -> Problem:
     return Problem(error="the server's store needs its operator", code="internal")
 
 
+def is_unparsed(error: RequestValidationError | HTTPException) -> bool:
+    """Whether the framework raised `error` because the body could not be parsed."""
+    if isinstance(error, HTTPException):
+        return isinstance(error.__cause__, ValueError)  # though it may be JSON
+    return any(each["type"] == "json_invalid" for each in error.errors())
+
+
 def problem_of_fields(errors: Sequence[Mapping[str, Any]]) -> JSONResponse:
     """The response to the first invalid field of a request."""
     # an unknown field is likely a missing one under another name
@@ -221,7 +228,7 @@ def install(app: FastAPI) -> None:
 
     async def http(_request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        if isinstance(error.__cause__, ValueError):  # the body could not be parsed, though it may be JSON
+        if is_unparsed(error):
             encoded = isinstance(error.__cause__, UnicodeDecodeError)
             words = "the body is not UTF-8" if encoded else "the body holds a number with too many digits"
             return answer(422, Problem(error=words, code="invalid_input"))

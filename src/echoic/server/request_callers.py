@@ -8,16 +8,19 @@ from __future__ import annotations
 import hmac
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Literal, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard
 
 from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from echoic.adapters.connections import address_of
 from echoic.errors import StoreError
@@ -39,7 +42,7 @@ from echoic.server.credentials import (
 )
 from echoic.server.guards import RequestLimit, counted
 from echoic.server.live import EventStreams, HealthWatch, Speculations
-from echoic.server.problems import Refused, not_found, too_many_at_once, too_often
+from echoic.server.problems import Refused, is_unparsed, not_found, too_many_at_once, too_often
 from echoic.server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -490,6 +493,39 @@ def operated_deployment(
 async def anybody(shared: Shared, request: Request) -> None:
     """Admits everybody, limited by address."""
     await limited(shared, f"address:{address(request)}")
+
+
+def credential_first(admit: Callable[[Request], Awaitable[object]]) -> type[APIRoute]:
+    """Routes where `admit` checks the credential of a request whose body cannot be parsed: the framework
+    reads the body before any dependency, so that strangers would learn from its refusal.
+    """
+
+    class Admitting(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handled(request: Request) -> Response:
+                try:
+                    return await handle(request)
+                except (RequestValidationError, HTTPException) as error:
+                    if is_unparsed(error):
+                        await admit(request)
+                    raise
+
+            return handled
+
+    return Admitting
+
+
+async def admit_user(request: Request) -> None:
+    """Raise `Refused` for a request without a user's token."""
+    await caller(await served(request), await _sent_by_page(request), request)
+
+
+async def admit_key(request: Request) -> None:
+    """Raise `Refused` for a request without a key that acts for users."""
+    named = request.query_params.get("deploymentId")
+    await key_deployment(await served(request), await _key(request), request, named)
 
 
 async def known_to_users(_admitted: Annotated[RequestCaller, Depends(caller)], request: Request) -> None:

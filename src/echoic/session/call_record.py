@@ -22,6 +22,7 @@ from echoic.memory.records import (
     MEMORY,
     TURN,
     memory_of,
+    reading,
     scan_all,
     turn_of,
 )
@@ -311,6 +312,7 @@ def _call_data(call: CallRecord) -> dict[str, Any]:
     return {**asdict(call), "started_at": call.started_at.isoformat(), "ended_at": ended}
 
 
+@reading
 def call_of(record: Record) -> CallRecord:
     """The call in a record of kind CALL."""
     data = dict(record.data)
@@ -331,6 +333,7 @@ def _exchange_data(exchange: Exchange) -> dict[str, Any]:
     return {**asdict(exchange), "at": exchange.at.isoformat(), "recall": kept}
 
 
+@reading
 def exchange_of(record: Record) -> Exchange:
     """The exchange in a record of kind EXCHANGE."""
     data = dict(record.data)

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.errors import EmbeddingMismatch, NotOpen
+from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, brief
 from echoic.partition import SEGMENT_ROWS, Entry, Partition, checked_tokens
 from echoic.types import EmbeddingSpec, Scope
 
@@ -297,10 +297,17 @@ async def latest(
     if hasattr(store, "latest"):
         found = await store.latest(kind, keys)
     else:
-        scans = (store.scan(scope, kind, key=key, newest_first=True, limit=1) for scope, key in keys)
-        pages = await asyncio.gather(*scans)
+        pages = await asyncio.gather(*(_last(store, scope, kind, key) for scope, key in keys))
         found = [(scope, page[0]) for (scope, _), page in zip(keys, pages, strict=True) if page]
     return {(scope, record.key or ""): record for scope, record in found}
+
+
+async def _last(store: Store, scope: Scope, kind: str, key: str) -> list[Record]:
+    """The last record under `key`; none of a user who cannot be read, who keeps no other out of the list."""
+    try:
+        return await store.scan(scope, kind, key=key, newest_first=True, limit=1)
+    except StoreCorrupt:
+        return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,6 +381,11 @@ def model_from(text: str) -> EmbeddingSpec:
 def not_open() -> NotOpen:
     """The error of every method of a store that is not open."""
     return NotOpen("the store is not open: use `async with` or await open() first")
+
+
+def damaged(kind: str, name: str) -> StoreCorrupt:
+    """The error for a record that is not what was written; `echoic doctor` says whose it is."""
+    return StoreCorrupt(f"{kind} {brief(name)} is damaged; it is left untouched: run `echoic doctor`")
 
 
 class Uses:

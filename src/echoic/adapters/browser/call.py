@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
@@ -47,6 +48,8 @@ _WAITING: Final = 500
 """Audio messages (ten seconds) that may wait for the provider; later ones are dropped."""
 _TYPED: Final = 50
 """Typed texts that may wait while the call, or the provider's next call, is being opened."""
+_TAKEN: Final = 10 * _TYPED
+"""Ids of typed texts that are remembered; a page that was not told repeats fewer."""
 _TEXT_ID: Final = 64
 """Characters of a typed text's id."""
 _MUTED_S: Final = 1.0
@@ -123,8 +126,8 @@ class Uplink:
                 with self._told():  # what failed is not taken: the page hands it back
                     if text_id not in self._call.taken:
                         await session.send_text(text)
+                        self._call.taken += [text_id] if text_id else []
                     if text_id:
-                        self._call.taken.add(text_id)
                         self._line.say("taken", id=text_id)
             self._typed.task_done()
 
@@ -207,8 +210,8 @@ class BrowserCall:
         """Whether no socket has connected yet: only a ticket was issued."""
         self.address = ""
         """The client address that requested the call."""
-        self.taken: set[str] = set()
-        """Ids of the typed texts that are part of the call: a page that was not told sends them again."""
+        self.taken: deque[str] = deque(maxlen=_TAKEN)
+        """Ids of the last typed texts of the call: a page that was not told sends them again."""
         self._opens = opens
         self.page_settings = page_settings
         self._on_over = on_over

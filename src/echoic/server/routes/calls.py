@@ -4,16 +4,17 @@ live events of calls that go on.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal, Self, assert_never
+from typing import Annotated, Any, Final, Literal, Self, TypeVar, assert_never
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from fastapi.security import HTTPAuthorizationCredentials
 from pydantic import Field
 
-from echoic.errors import InvalidInput
+from echoic.errors import InvalidInput, StoreCorrupt
 from echoic.memory.hooks import CallWritten, Extraction, Failure, Forgotten, ToolUsed
 from echoic.memory.records import CALL, MEMORY, TURN, memories_learned_from, memory_of, scan_all, turn_of
 from echoic.memory.service import MemoryService
@@ -43,11 +44,13 @@ from echoic.session.call_record import (
     read_exchanges,
     read_given,
 )
-from echoic.stores.base import latest
+from echoic.stores.base import Record, latest
 from echoic.types import Conversation, ConversationStatus, Memory, Outcome, Scope, Turn
 
 router = APIRouter(tags=["calls"])
 
+K = TypeVar("K")
+T = TypeVar("T")
 _MOST_LOOKED_AT: Final = 1000
 """Conversations examined for one page of a list at most."""
 _READS: Final = responses(401, 403, 404, 422, 429, 503)
@@ -256,15 +259,24 @@ async def _listed(
         return []
     store = memory.user(found[0].user, deployment).backing_store
     keys = [(Scope(deployment, each.user), each.conversation.id) for each in found]
-    records = {key: call_of(record) for key, record in (await latest(store, CALL, keys)).items()}
+    records = _readable(await latest(store, CALL, keys), call_of)
     going_on = [key for key in keys if key not in records or records[key].ended_at is None]
-    said = await latest(store, TURN, going_on)
+    said = _readable(await latest(store, TURN, going_on), turn_of)
     calls = []
     for each, key in zip(found, keys, strict=True):
         of_it = [records[key]] if key in records else []
-        said_at = turn_of(said[key]).said_at if key in said else None
+        said_at = said[key].said_at if key in said else None
         calls.append(_shown(each.user, each.conversation, of_it, said_at))
     return calls
+
+
+def _readable(records: Mapping[K, Record], read: Callable[[Record], T]) -> dict[K, T]:
+    """What `read` makes of `records`, without damaged ones: these keep nobody else's out of a list."""
+    found: dict[K, T] = {}
+    for key, record in records.items():
+        with contextlib.suppress(StoreCorrupt):
+            found[key] = read(record)
+    return found
 
 
 def _shown(

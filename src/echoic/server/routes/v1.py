@@ -39,13 +39,26 @@ from echoic.server.models import (
     fields_of,
 )
 from echoic.server.problems import not_found, responses
-from echoic.server.request_callers import AsCaller, KeyDeployment, KnownToKeys, KnownToUsers, Shared
+from echoic.server.request_callers import (
+    AsCaller,
+    KeyDeployment,
+    KnownToKeys,
+    KnownToUsers,
+    Shared,
+    admit_key,
+    admit_user,
+    credential_first,
+)
 from echoic.server.routes import conversations, memories
 from echoic.server.routes.conversations import known_conversation
 from echoic.types import Category, Cut, Outcome, Recall, Sharing, Turn
 
-for_keys = APIRouter(prefix="/v1", tags=["v1"], dependencies=[KnownToKeys])
-router = APIRouter(prefix="/v1", tags=["v1"], dependencies=[KnownToUsers])
+for_keys = APIRouter(
+    prefix="/v1", tags=["v1"], dependencies=[KnownToKeys], route_class=credential_first(admit_key)
+)
+router = APIRouter(
+    prefix="/v1", tags=["v1"], dependencies=[KnownToUsers], route_class=credential_first(admit_user)
+)
 
 WRITES: Final = re.compile(r"/v1/(?:memories|keys/.+|conversations/.+/turns)", re.DOTALL)
 """The most frequent writes of a backend, which nobody waits for: recalls take precedence."""

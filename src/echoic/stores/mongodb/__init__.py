@@ -53,6 +53,7 @@ from echoic.stores.mongodb.schema import (
     Document,
     Session,
     checked_meta,
+    listed_of,
     make_indexes,
     make_search_indexes,
     model_fields,
@@ -277,7 +278,7 @@ class MongoDBStore:
             found = collections.records.find(query, WITHOUT_VECTORS)
             if wanted.newest is not None:
                 found = found.sort("data.started_at", -1).limit(wanted.newest)
-            return [(scope_of(document), record_of(document)) async for document in found]
+            return [(scope_of(document), listed_of(document)) async for document in found]
 
     async def load(self, scope: Scope) -> Partition:
         live = self._opened()
@@ -318,7 +319,7 @@ class MongoDBStore:
                 return []
             cursor = collections.records.find({"waitsSince": {"$exists": True}}, WITHOUT_VECTORS)
             ordered = cursor.sort([("waitsSince", 1), ("seq", 1)]).limit(limit)
-            return [Waiting(scope=scope_of(d), record=record_of(d)) async for d in ordered]
+            return [Waiting(scope=scope_of(d), record=listed_of(d)) async for d in ordered]
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         live = self._opened()

@@ -139,6 +139,15 @@ def record_of(document: Mapping[str, Any]) -> Record:
         ) from error
 
 
+def listed_of(document: Mapping[str, Any]) -> Record:
+    """The same in a list over many users: a damaged one has no data there, and keeps no other back."""
+    try:
+        return record_of(document)
+    except StoreCorrupt:
+        kind, name = document.get("kind"), document.get("id")
+        return Record(kind=str(kind), id=str(name), key=document.get("key"), data={})
+
+
 def _plain(value: Any) -> Any:
     """`value` without the driver's own number types."""
     match value:

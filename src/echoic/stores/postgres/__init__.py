@@ -38,7 +38,7 @@ from echoic.stores.base import (
     segments_around,
 )
 from echoic.stores.postgres import maintenance, schema
-from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, index_again, record_of
+from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, index_again, listed_of, record_of
 from echoic.stores.postgres.database import LOST, Connection, Database
 from echoic.stores.postgres.load import PATIENCE_S, VERSION, FreshPartitions, compact, likely_rows, shown
 from echoic.stores.postgres.maintenance import examined
@@ -208,7 +208,7 @@ class PostgresStore:
     async def waiting(self, limit: int) -> list[Waiting]:
         async with self._at_work():
             found = await self._fetch(None, _WAITING, limit)
-        return [Waiting(scope=Scope(row[6], row[7] or None), record=record_of(row)) for row in found]
+        return [Waiting(scope=Scope(row[6], row[7] or None), record=listed_of(row)) for row in found]
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         async with self._at_work() as index:
@@ -264,13 +264,13 @@ class PostgresStore:
         whose = None if wanted.user is None else Scope(wanted.deployment, wanted.user)
         async with self._at_work():
             found = await self._fetch(whose, _LISTED + where, *asked) if wanted.kind == LISTED else []
-        return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
+        return [(Scope(row[6], row[7] or None), listed_of(row)) for row in found]
 
     async def latest(self, kind: str, keys: Sequence[tuple[Scope, str]]) -> list[tuple[Scope, Record]]:
         asked = zip(*((scope.deployment, scope.user or "", key) for scope, key in keys), strict=True)
         async with self._at_work():
             found = await self._fetch(None, _LATEST, *map(list, asked), kind) if keys else []
-        return [(Scope(row[6], row[7] or None), record_of(row)) for row in found]
+        return [(Scope(row[6], row[7] or None), listed_of(row)) for row in found]
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         async with self._at_work() as index:

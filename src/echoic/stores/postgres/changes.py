@@ -18,9 +18,10 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from echoic.errors import StoreCorrupt
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Segment
 from echoic.stores.apply import Changing, Name, begins, name_of, takes
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record, damaged
 from echoic.stores.postgres import schema
 from echoic.stores.postgres.database import SLOW_S, Connection
 from echoic.stores.postgres.schema import Names
@@ -86,8 +87,19 @@ _WRITE = """with
 
 
 def record_of(row: Sequence[Any]) -> Record:
-    """The record in `RECORD`'s columns."""
-    return Record(seq=row[0], kind=row[1], id=row[2], key=row[3], version=row[4], data=json.loads(row[5]))
+    """The record in `RECORD`'s columns; raises StoreCorrupt if its data is no JSON object."""
+    data = json.loads(row[5])
+    if not isinstance(data, dict):
+        raise damaged(row[1], row[2])
+    return Record(seq=row[0], kind=row[1], id=row[2], key=row[3], version=row[4], data=data)
+
+
+def listed_of(row: Sequence[Any]) -> Record:
+    """The same in a list over many users: a damaged one has no data there, and keeps no other back."""
+    try:
+        return record_of(row)
+    except StoreCorrupt:
+        return Record(seq=row[0], kind=row[1], id=row[2], key=row[3], version=row[4], data={})
 
 
 def packed(vector: NDArray[np.float32]) -> bytes:

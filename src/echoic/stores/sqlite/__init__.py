@@ -37,7 +37,14 @@ from echoic.stores.base import (
 )
 from echoic.stores.scope_state import Loaded, PartitionCache
 from echoic.stores.sqlite import schema
-from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, record_of, select_records
+from echoic.stores.sqlite.schema import (
+    SCOPE_BITS,
+    SqliteScopeChanges,
+    find_scope,
+    listed_of,
+    select_records,
+    select_rows,
+)
 from echoic.stores.sqlite.writer import Writer, erase, write_snapshot
 from echoic.text import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
@@ -205,7 +212,7 @@ class SQLiteStore:
                 "order by p.place limit ?",
                 (limit,),
             )
-            return [Waiting(scope=Scope(row[6], row[7] or None), record=record_of(row)) for row in rows]
+            return [Waiting(scope=Scope(row[6], row[7] or None), record=listed_of(row)) for row in rows]
 
         return await self._read(work)
 
@@ -277,7 +284,7 @@ class SQLiteStore:
                 f"from {tables} where {' and '.join(where)}{order}",
                 values,
             )
-            return [(Scope(row[6], row[7] or None), record_of(row)) for row in rows]
+            return [(Scope(row[6], row[7] or None), listed_of(row)) for row in rows]
 
         return await self._read(work) if wanted.kind == LISTED else []
 
@@ -286,7 +293,7 @@ class SQLiteStore:
             found: list[tuple[Scope, Record]] = []
             for scope, key in keys:
                 place = (scope.deployment, scope.user or "", kind, key)
-                found += [(scope, record) for record in select_records(connection, _LATEST, place)]
+                found += [(scope, listed_of(row)) for row in select_rows(connection, _LATEST, place)]
             return found
 
         return await self._read_few(work, len(keys))

@@ -10,7 +10,7 @@ import contextlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 import apsw
@@ -20,10 +20,21 @@ from numpy.typing import NDArray
 from echoic.errors import StoreCorrupt, StoreTooNew, StoreUnavailable, WriteConflict
 from echoic.partition import SEGMENT_ROWS, Flag, Segment
 from echoic.stores.apply import Changing, takes
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Drop, Index, Put, Record
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Drop, Index, Put, Record, damaged
 from echoic.types import Scope
 
 APPLICATION_ID = 0x45_43_48_4F  # "ECHO"
+
+# queries of operators across users: any of the three alone finds its rows
+CONVERSATION_INDEXES: Final = {
+    "conversations_by_status": """create index conversations_by_status on records
+         (json_extract(data, '$.status'), json_extract(data, '$.agent'), json_extract(data, '$.started_at'))
+         where kind = 'conversation'""",
+    "conversations_by_agent": """create index conversations_by_agent on records
+         (json_extract(data, '$.agent'), json_extract(data, '$.started_at')) where kind = 'conversation'""",
+    "conversations_by_time": """create index conversations_by_time on records
+         (json_extract(data, '$.started_at')) where kind = 'conversation'""",
+}
 
 # One step per schema version, each a list of statements run in the transaction of the whole migration.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -57,16 +68,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # a row each, where a vector shares its blob with 31 others: they differ in length
     ("create table tokens (id integer primary key, data blob not null)",),  # scope << 32 | row
-    # queries of operators across users: any of the three alone finds its rows
-    (
-        """create index conversations_by_status on records (json_extract(data, '$.status'),
-             json_extract(data, '$.agent'), json_extract(data, '$.started_at'))
-             where kind = 'conversation'""",
-        """create index conversations_by_agent on records (json_extract(data, '$.agent'),
-             json_extract(data, '$.started_at')) where kind = 'conversation'""",
-        """create index conversations_by_time on records (json_extract(data, '$.started_at'))
-             where kind = 'conversation'""",
-    ),
+    tuple(CONVERSATION_INDEXES.values()),
 )
 VERSION = len(MIGRATIONS)
 
@@ -205,37 +207,60 @@ def drop_meta(connection: apsw.Connection, name: str) -> None:
 
 
 SCOPE_BITS = 32
-_SEQ_MASK = (1 << SCOPE_BITS) - 1
+SEQ_MASK = (1 << SCOPE_BITS) - 1
 _RECORD = "select id, kind, name, key, version, data from records"
-_DAMAGED = "a record is damaged; it is left untouched: run `echoic doctor`"
 
 
 def record_of(row: Sequence[Any]) -> Record:
     """The record in a row of `records`, as selected by `select_records`."""
     return Record(
-        id=row[2], kind=row[1], key=row[3], version=row[4], data=_parsed(row[5]), seq=row[0] & _SEQ_MASK
+        id=row[2],
+        kind=row[1],
+        key=row[3],
+        version=row[4],
+        data=parsed(row[5], row[1], row[2]),
+        seq=row[0] & SEQ_MASK,
     )
+
+
+def listed_of(row: Sequence[Any]) -> Record:
+    """The same in a list over many users: a damaged one has no data there, and keeps no other back."""
+    try:
+        return record_of(row)
+    except StoreCorrupt:
+        return Record(id=row[2], kind=row[1], key=row[3], version=row[4], data={}, seq=row[0] & SEQ_MASK)
 
 
 def select_records(connection: apsw.Connection, where: str, values: Sequence[Any]) -> list[Record]:
     """The records for which the SQL condition `where` holds."""
-    rows: Sequence[Sequence[Any]] = connection.execute(f"{_RECORD} where {where}", values).fetchall()
+    rows = select_rows(connection, where, values)
     # parsed as one JSON document: for small records half the time is overhead
-    data = _parsed(f"[{','.join(row[5] for row in rows)}]")
-    if len(data) != len(rows):  # as of `{},{}`
-        raise StoreCorrupt(_DAMAGED)
+    try:
+        data = json.loads(f"[{','.join(row[5] for row in rows)}]")
+    except ValueError:
+        data = []
+    if len(data) != len(rows) or not all(isinstance(said, dict) for said in data):  # as of `{},{}`
+        return [record_of(row) for row in rows]  # raises, and says which
     return [
-        Record(id=row[2], kind=row[1], key=row[3], version=row[4], data=said, seq=row[0] & _SEQ_MASK)
+        Record(id=row[2], kind=row[1], key=row[3], version=row[4], data=said, seq=row[0] & SEQ_MASK)
         for row, said in zip(rows, data, strict=True)
     ]
 
 
-def _parsed(data: str) -> Any:
-    """The JSON in records; raises StoreCorrupt if it is none."""
+def select_rows(connection: apsw.Connection, where: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
+    """The rows for which the SQL condition `where` holds, for `record_of`."""
+    return connection.execute(f"{_RECORD} where {where}", values).fetchall()
+
+
+def parsed(data: str | bytes, kind: str, name: str) -> dict[str, Any]:
+    """The JSON object in a record's `data`; raises StoreCorrupt if it is none."""
     try:
-        return json.loads(data)
-    except ValueError as error:
-        raise StoreCorrupt(_DAMAGED) from error
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise damaged(kind, name)
+    return said
 
 
 def find_scope(connection: apsw.Connection, scope: Scope) -> tuple[int, int, int, int] | None:
@@ -317,15 +342,18 @@ class SqliteScopeChanges(Changing):
         self._connection.execute("insert or ignore into pending (record) values (?)", (self._base | seq,))
 
     def _drop(self, drop: Drop) -> None:
-        old = self._stands(drop.kind, drop.id)
-        if old is None:
+        # not read: a damaged record can be removed too
+        key = self._connection.execute(
+            "select id from records where scope = ? and kind = ? and name = ?",
+            (self.number, drop.kind, drop.id),
+        ).get
+        if key is None:
             return
-        key = self._base | old.seq
         self._connection.execute("delete from records where id = ?", (key,))
         self._connection.execute("delete from pending where record = ?", (key,))
-        if old.seq < FIRST_UNSEARCHABLE:
-            self._overwrite_vector(old.seq)
-            self._segment(old.seq).drop(old.seq % SEGMENT_ROWS)
+        if (seq := key & SEQ_MASK) < FIRST_UNSEARCHABLE:
+            self._overwrite_vector(seq)
+            self._segment(seq).drop(seq % SEGMENT_ROWS)
 
     def _attach(self, attach: Attach) -> None:
         old = self._stands(attach.kind, attach.id)
