@@ -375,6 +375,22 @@ class TestById:
         hits = (await ana.recall("Rome Lisbon Tesco peanuts", limit=50)).hits
         assert {hit.turn.conversation for hit in hits if hit.turn} == {"sunday", "tuesday"}
 
+    async def test_what_a_rewound_turn_denied_holds_again_and_what_it_asked_to_forget_does_not(self, memory):
+        ana = memory.user("ana")
+        await say(
+            ana,
+            "sunday",
+            "user: I am allergic to nuts.",
+            "user: I am allergic to milk.",
+            "user: I like jazz.",
+        )
+        denied = ["user: I'm not allergic to nuts any more.", "user: Forget that I like jazz."]
+        call = await say(ana, "monday", *denied, "user: I'm no longer allergic to milk.")
+        assert await ana.facts() == [], "control"
+        names = [turn.id for turn in await call.turns()]
+        await take_back_turns(ana.backing_store, ana.scope, names, datetime.now(UTC))
+        assert {fact.text for fact in await ana.facts()} == {"nuts", "milk"}
+
     async def test_what_a_rewound_value_replaced_holds_again_unless_it_was_taken_back(self, memory):
         ana, bob = memory.user("ana"), memory.user("bob")
         for user in (ana, bob):
