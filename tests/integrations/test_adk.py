@@ -249,6 +249,75 @@ async def test_what_was_forgotten_does_not_come_back_with_the_next_turn_of_its_s
         assert await memory.user("ana", "films").conversations() == []
 
 
+async def rewound(kit, words, session="s1"):
+    """The session, rewound to before the first time that `words` were said, and kept."""
+    whose = {"app_name": kit.app, "user_id": "ana", "session_id": session}
+    events = (await kit.sessions.get_session(**whose)).events
+    before = next(event.invocation_id for event in events if words in str(event.content))
+    await kit.runner.rewind_async(user_id="ana", session_id=session, rewind_before_invocation_id=before)
+    await kit.service.add_session_to_memory(await kit.sessions.get_session(**whose))
+
+
+async def test_what_a_rewind_took_back_is_known_no_longer_and_what_is_said_since_is(memory):
+    kit, ana = Kit(memory), memory.user("ana", "films")
+    for text in ("My parrot is called Quillonda.", "I live in Porto.", "I moved to Lisbon.", "I am vegan."):
+        await kit.say("ana", "s1", text)
+        await memory.distil()
+    assert (await ana.get("home")).text == "Lisbon", "control"
+    await rewound(kit, "Lisbon")
+
+    async def found(query):
+        return str(await kit.service.search_memory(app_name="films", user_id="ana", query=query))
+
+    for text in ("Okay.", "I am vegan.", "Okay."):
+        assert "Lisbon" not in await found("did I move to Lisbon?")
+        await kit.say("ana", "s1", text)
+        await memory.distil()
+    assert (await ana.get("home")).text == "Porto", "what was replaced holds again"
+    assert "vegan" in str(await ana.facts())
+    assert "vegan" in await found("am I vegan?")
+    assert "Quillonda" in await found("my parrot")
+    await rewound(kit, "parrot")  # over the rewind before
+    assert {fact.text for fact in await ana.facts()} == set()
+    assert "Porto" not in await found("do I live in Porto?")
+
+
+async def test_a_rewind_leaves_the_same_words_in_other_sessions(memory):
+    kit, ana = Kit(memory), memory.user("ana", "films")
+    for session, text in (
+        ("s0", "I am allergic to peanuts."),
+        ("s1", "The boiler stands in the attic."),
+        ("s1", "I am allergic to peanuts."),
+        ("s1", "I live in Porto."),
+        ("s2", "I live in Porto."),
+        ("s2", "The boiler stands in the attic."),
+    ):
+        await kit.say("ana", session, text)
+        await memory.distil()
+    before = {fact.text for fact in await ana.facts()}
+    await rewound(kit, "boiler")
+    await memory.distil()
+    assert {fact.text for fact in await ana.facts()} == before
+    for query, session in (("the boiler", "s2"), ("allergic to peanuts", "s0"), ("live in Porto", "s2")):
+        turns = {hit.turn.conversation for hit in (await ana.recall(query, limit=20)).hits if hit.turn}
+        assert session in turns, query
+        assert "s1" not in turns, query
+
+
+async def test_what_was_rewound_before_it_was_kept_is_not_kept(memory):
+    kit = Kit(memory)
+    for text in ("I live in Porto.", "I am allergic to peanuts."):
+        await kit.say("ana", "s1", text)
+    await memory.user("ana", "films").forget(conversation="s1")
+    await rewound(kit, "peanuts")
+    session = await kit.sessions.get_session(app_name="films", user_id="ana", session_id="s1")
+    await kit.service.add_events_to_memory(
+        app_name="films", user_id="bob", events=session.events, session_id="s1"
+    )
+    assert [text for _, text in await turns(memory, user="bob")] == ["I live in Porto.", "Noted."]
+    assert await turns(memory) == []
+
+
 async def test_of_an_interrupted_answer_only_what_was_heard_is_memory(memory):
     service, whose = EchoicMemoryService(memory), {"app_name": "films", "user_id": "ana"}
     events = [

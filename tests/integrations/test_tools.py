@@ -68,9 +68,9 @@ def test_livekit_takes_them_as_raw_schemas():
 
 
 def test_pipecat_takes_them_as_function_schemas():
-    from pipecat.adapters.schemas.function_schema import FunctionSchema
-    from pipecat.adapters.schemas.tools_schema import ToolsSchema
-    from pipecat.adapters.services.open_ai_adapter import OpenAILLMAdapter
+    from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
+    from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
+    from pipecat.adapters.llm.services.open_ai_adapter import OpenAILLMAdapter
 
     schema = ToolsSchema(standard_tools=[FunctionSchema(**each) for each in exported("pipecat")])
     told = OpenAILLMAdapter().to_provider_tools_format(schema)

@@ -31,6 +31,7 @@ from echoic.memory.records import (
     TURN,
     scan_all,
 )
+from echoic.memory.retraction import take_back_turns
 from echoic.memory.service import MemoryService
 from echoic.memory.sharing import GLOBAL_KINDS, Verdict
 from echoic.session.call_record import CallRecord, TypedTurn, note_typed, read_calls, read_exchanges
@@ -357,6 +358,50 @@ class TestById:
         assert "Tesco" not in found
         assert [turn.text for turn in await call.turns()] == ["I live in Porto.", "I work at Tesco."]
         assert not await ana.delete(id="nothing")
+
+    async def test_turns_of_a_rewound_history_are_hidden_and_the_same_words_elsewhere_are_not(self, memory):
+        ana = memory.user("ana")
+        await say(ana, "sunday", "user: I live in Porto.", "user: I am allergic to peanuts.")
+        said = ["user: I am allergic to peanuts.", "user: I moved to Lisbon.", "user: I moved to Rome."]
+        call = await say(ana, "monday", *said, "user: I work at Tesco.")
+        await say(ana, "tuesday", "user: I moved to Rome last year, for the food.")
+        rome = await ana.get("home")
+        names = [turn.id for turn in await call.turns()]
+        for _ in range(2):
+            await take_back_turns(ana.backing_store, ana.scope, names, datetime.now(UTC))
+        assert (await ana.get("home")).text == rome.text, "said on Tuesday as well"
+        assert await ana.get("employer") is None
+        assert "peanuts" in str(await ana.facts())
+        hits = (await ana.recall("Rome Lisbon Tesco peanuts", limit=50)).hits
+        assert {hit.turn.conversation for hit in hits if hit.turn} == {"sunday", "tuesday"}
+
+    async def test_what_a_rewound_turn_denied_holds_again_and_what_it_asked_to_forget_does_not(self, memory):
+        ana = memory.user("ana")
+        await say(
+            ana,
+            "sunday",
+            "user: I am allergic to nuts.",
+            "user: I am allergic to milk.",
+            "user: I like jazz.",
+        )
+        denied = ["user: I'm not allergic to nuts any more.", "user: Forget that I like jazz."]
+        call = await say(ana, "monday", *denied, "user: I'm no longer allergic to milk.")
+        assert await ana.facts() == [], "control"
+        names = [turn.id for turn in await call.turns()]
+        await take_back_turns(ana.backing_store, ana.scope, names, datetime.now(UTC))
+        assert {fact.text for fact in await ana.facts()} == {"nuts", "milk"}
+
+    async def test_what_a_rewound_value_replaced_holds_again_unless_it_was_taken_back(self, memory):
+        ana, bob = memory.user("ana"), memory.user("bob")
+        for user in (ana, bob):
+            await say(user, "sunday", "user: I live in Porto.")
+            call = await say(user, "monday", "user: I moved to Lisbon.", "user: I moved to Rome.")
+            if user is bob:
+                await bob.delete("home")
+            names = [turn.id for turn in await call.turns()]
+            await take_back_turns(user.backing_store, user.scope, names, datetime.now(UTC))
+        assert (await ana.get("home")).text == "Porto"
+        assert await bob.get("home") is None
 
     async def test_an_id_and_a_key_are_not_mixed(self, memory):
         ana = memory.user("ana")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ from echoic.checks import MAX_KEY_CHARACTERS, MAX_TEXT_BYTES, searchable, storab
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreUnavailable
 from echoic.memory.assurance import Level
 from echoic.memory.compliance import said_since
+from echoic.memory.retraction import take_back_turns
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.types import Hit, Turn
@@ -93,16 +94,20 @@ class EchoicMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,  # noqa: ARG002 - the framework's
     ) -> None:
-        """Store the turns in `events`; an event that was stored before changes nothing.
+        """Store the turns in `events`; an event that was stored before changes nothing. What a rewind among
+        them took back is not stored, and if it was, it is found no longer.
 
         Raises:
             InvalidInput: `session_id` is empty.
         """
         if not session_id:
             raise InvalidInput("session_id is empty: turns are stored in a conversation")
-        cut = _cut_off(events)
-        turns = [turn for event in events for turn in _turns(event, session_id, is_cut=event.id in cut)]
-        if turns:
+        cut, rewinds = _cut_off(events), list(_rewinds(events))
+        said = {event.id: _turns(event, session_id, is_cut=event.id in cut) for event in events}
+        for at, rewound in rewinds:
+            gone = [turn.id for name in rewound for turn in said.pop(name, ())]
+            await self._at_home(self._take_back(app_name, user_id, gone, at))
+        if turns := [turn for each in said.values() for turn in each]:
             await self._at_home(self._append(app_name, user_id, session_id, turns))
 
     async def add_memory(
@@ -152,6 +157,10 @@ class EchoicMemoryService(BaseMemoryService):
         if turns:
             await (await user.conversation(session_id, agent=self._agent)).append(*turns)
 
+    async def _take_back(self, app_name: str, user_id: str, turns: Sequence[str], at: datetime) -> None:
+        user = self._user(app_name, user_id)
+        await take_back_turns(user.backing_store, user.scope, turns, at)
+
     async def _at_home(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` in the loop that memory is open in."""
         if asyncio.get_running_loop() is self._loop:
@@ -170,6 +179,23 @@ def _cut_off(events: Sequence[Event]) -> set[str]:
         elif event.turn_complete:
             spoken = ""
     return cut
+
+
+def _rewinds(events: Sequence[Event]) -> Iterator[tuple[datetime, list[str]]]:
+    """When each rewind was made, and the ids of the events that it took back, as the framework counts them:
+    all from the first of the invocation that it names.
+    """
+    first: dict[str | None, int] = {}
+    for number, event in enumerate(events):
+        first.setdefault(event.invocation_id, number)
+    end = len(events)
+    while end:
+        end -= 1
+        start = first.get(events[end].actions.rewind_before_invocation_id, end)
+        if start < end:
+            at = datetime.fromtimestamp(events[end].timestamp, UTC)
+            yield at, [event.id for event in events[start:end]]
+            end = start
 
 
 def _turns(event: Event, session: str, *, is_cut: bool) -> list[Turn]:
