@@ -14,7 +14,7 @@ of turns near each other, which give the length of a window's summed vector.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -186,11 +186,6 @@ def _products(vectors: NDArray[np.float32], count: int, reach: int) -> NDArray[n
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
-
-
-def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One array of all; of one it is that one, of none it has no numbers."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
 
 REACH = 4
