@@ -220,16 +220,17 @@ def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     ids: set[str] = set()
     said = [turn for turn in turns if of_user(turn)]
     for place, turn in enumerate(said):
-        if takes_back(turn.heard_text):
+        text = turn.heard_text
+        if takes_back(text):
             ids |= {turn.id, *meant_by_that(turn, said[:place])}
-        elif hushes(turn.heard_text):
+        elif hushes(text):
             ids.add(turn.id)
     return frozenset(ids)
 
 
 def of_user(turn: Turn) -> bool:
     """Whether facts may cite `turn`: the user's own words, some of which were heard."""
-    return turn.speaker == "user" and bool(turn.heard_text)
+    return turn.speaker == "user" and turn.heard != ""  # no text is empty
 
 
 def takes_back(text: str) -> bool:
