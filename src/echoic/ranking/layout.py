@@ -39,9 +39,6 @@ class Pairs:
     memories: Rows
     turns: Rows
 
-    def __len__(self) -> int:
-        return len(self.memories)
-
     def among(self, memories: NDArray[np.bool_], turns: NDArray[np.bool_]) -> Pairs:
         """The pairs of which the rows are among `memories` and `turns`."""
         both = memories[self.memories] & turns[self.turns]
@@ -402,7 +399,7 @@ def _answered(asked: Rows, slot_of: Rows, row_at: NDArray[np.int32]) -> tuple[Ro
 
 def _by_themselves(sources: Pairs, size: int) -> Mask | None:
     """[rows] Those that no other row represents, None for all: words of a turn and its memory count once."""
-    if not len(sources):
+    if not len(sources.memories):
         return None
     own = np.ones(size, np.bool_)
     own[sources.memories] = False
