@@ -149,7 +149,7 @@ class OpenConversation:
         while missing := {name: turn for name, turn in wanted.items() if name not in known}:
             try:
                 puts = [
-                    Put.over(None, record_of_turn(turn, unlearned=not learn, told=told))
+                    Put(record=record_of_turn(turn, unlearned=not learn, told=told), expect=0)
                     for turn in missing.values()
                 ]
                 prepared = await self._parts.write_filter.prepare(self._scope, [open_still, *puts])
@@ -301,7 +301,7 @@ class OpenConversation:
         return masked
 
     async def _masked(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
-        puts = [Put.over(None, record_of_turn(turn)) for turn in turns]
+        puts = [Put(record=record_of_turn(turn), expect=0) for turn in turns]
         prepared = await self._parts.write_filter.prepare(self._scope, puts)
         said = {c.record.id: c.record for c in prepared if isinstance(c, Put)}
         return tuple(turn_of(said[turn.id]) for turn in turns)
@@ -454,7 +454,7 @@ class OpenConversation:
         now = self._parts.clock()
         new = Conversation(id=self.id, agent=self._agent, status="active", started_at=now, updated_at=now)
         try:
-            await self._parts.store.write(self._scope, [Put.over(None, record_of_conversation(new))])
+            await self._parts.store.write(self._scope, [Put(record=record_of_conversation(new), expect=0)])
         except WriteConflict:
             return
 
