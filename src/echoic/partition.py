@@ -353,17 +353,6 @@ def as_packed(blobs: list[bytes]) -> tuple[NDArray[np.float32], float]:
     return data.reshape(-1, AXES).astype(np.float32), 1 / _SCALE
 
 
-def checked_tokens(tokens: bytes | None) -> bytes | None:
-    """`tokens`, if they are not too long to store.
-
-    Raises:
-        InvalidInput: they are longer than `MAX_BYTES`.
-    """
-    if tokens is not None and len(tokens) > MAX_BYTES:
-        raise InvalidInput(f"{len(tokens)} bytes of word pieces: a text has {MAX_BYTES} at most")
-    return tokens
-
-
 @dataclass(slots=True)
 class Vocabulary:
     """The distinct words of a scope, to match words and names that were misheard or mistyped."""

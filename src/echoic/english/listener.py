@@ -216,7 +216,7 @@ class _Passage:
         """The condition at the beginning of the sentence, and where its main clause begins."""
 
     def read(self) -> None:
-        index, end = 0, len(self._said)
+        index, end = 0, len(self._said.tokens)
         while index < end:
             index = self._command(index) or self._correction(index) or self._statement(index) or index + 1
 
@@ -270,8 +270,8 @@ class _Passage:
 
     def _correction(self, index: int) -> int | None:
         """Where to go on after a correction of the last statement."""
-        begins = index in (0, self._value_end) or self._said.gap(index)
-        if not begins or self._said.tokens[index].quoted:
+        token = self._said.tokens[index]
+        if token.quoted or not (index in (0, self._value_end) or token.gap):
             return None
         asked = "" if self._heard else self._asked
         repair = corrected(self._said, index, self._heard or self._previous, self.since(index), asked)
@@ -369,7 +369,7 @@ class _Passage:
 
 def remembered(said: Sentence, at: int) -> int | None:
     """The word where the clause to remember starts, if the words at `at` ask for one."""
-    asked = said.match(_REMEMBER, at)
+    asked = _REMEMBER.match(said.line, said.starts[at])
     if asked is None:
         return None
     start = said.at[asked.end()]
@@ -403,11 +403,12 @@ def forgotten(said: Sentence, at: int) -> tuple[str, int] | None:
 
     With the word where it ends, or where the clause begins.
     """
-    ignored = said.match(_IGNORE, at) and all(said.low(before) in CONNECTING for before in range(at))
-    if ignored or said.match(_SCRATCH, at):
+    line, offset = said.line, said.starts[at]
+    ignored = _IGNORE.match(line, offset) and all(token.low in CONNECTING for token in said.tokens[:at])
+    if ignored or _SCRATCH.match(line, offset):
         return "all", len(said)
-    asked = said.match(_FORGET, at) or said.match(_DELETE, at)
-    start = said.at[asked.end()] if asked else len(said)
+    asked = _FORGET.match(line, offset) or _DELETE.match(line, offset)
+    start = said.at[asked.end()] if asked else len(said.tokens)
     if asked is None or (_complains(said, at) and not said.match(_ALL, start)):
         return None
     if said.match(_ALL, start):
@@ -483,7 +484,7 @@ def _is_hush(said: Sentence, found: re.Match[str]) -> bool:
 def by_an_agent(utterance: Sequence[Sentence]) -> bool:
     """Whether an assistant says this, or somebody who instructs one."""
     first = utterance[0] if utterance else None
-    labelled = first is not None and first.low(0) in _AGENTS and len(first) > 1 and first.gap(1)
+    labelled = first is not None and first.tokens[0].low in _AGENTS and len(first) > 1 and first.gap(1)
     return labelled or any(_AGENT.search(said.line) for said in utterance)
 
 
@@ -529,12 +530,12 @@ class Ground:
             return True
         if self._shadow[index] and not asked:
             return False
-        before = said.low(index - 1)
         if index in (0, value_end):
             return True
+        before = said.tokens[index - 1].low
         if before in _FORBIDDING and not self._answered(index):
             return False
-        thanked = (said.low(index - 2), before) == ("thank", "you")
+        thanked = before == "you" and said.low(index - 2) == "thank"
         return firm or said.tokens[index].gap or thanked or before in CONNECTING
 
     def _answered(self, index: int) -> bool:
@@ -623,4 +624,4 @@ def _asks_before(said: Sentence, end: int) -> bool:
 
 def jokes(said: Sentence) -> bool:
     """Whether the sentence says that the previous one was a joke."""
-    return said.match(_JOKE, 0) is not None
+    return _JOKE.match(said.line) is not None

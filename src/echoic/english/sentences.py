@@ -73,21 +73,15 @@ class Sentence:
     line: str = field(init=False)
     """The folded words, each followed by one space, against which patterns are matched."""
     starts: tuple[int, ...] = field(init=False)
-    """Where each word starts in `line`."""
+    """Where each word starts in `line`; last, where the line ends."""
     at: dict[int, int] = field(init=False)
     """The word that starts at an offset of `line`; the end of the line gives the number of words."""
 
     def __post_init__(self) -> None:
-        starts: list[int] = []
-        offset = 0
-        for token in self.tokens:
-            starts.append(offset)
-            offset += len(token.low) + 1
-        at = {start: index for index, start in enumerate(starts)}
-        at[offset] = len(self.tokens)
+        starts = tuple(itertools.accumulate((len(token.low) + 1 for token in self.tokens), initial=0))
         object.__setattr__(self, "line", "".join(token.low + " " for token in self.tokens))
-        object.__setattr__(self, "starts", tuple(starts))
-        object.__setattr__(self, "at", at)
+        object.__setattr__(self, "starts", starts)
+        object.__setattr__(self, "at", {start: index for index, start in enumerate(starts)})
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -106,13 +100,9 @@ class Sentence:
         parts += [("," if t.gap else "") + " " + t.text for t in self.tokens[start + 1 : end]]
         return "".join(parts)
 
-    def offset(self, index: int) -> int:
-        """The offset in `line` of the word `index`; past the last word, the end of the line."""
-        return self.starts[index] if index < len(self.tokens) else len(self.line)
-
     def match(self, pattern: re.Pattern[str], index: int) -> re.Match[str] | None:
         """`pattern` matched at the word `index`; None past the last word."""
-        return pattern.match(self.line, self.offset(index)) if index < len(self.tokens) else None
+        return pattern.match(self.line, self.starts[index]) if index < len(self.tokens) else None
 
 
 def sentences(text: str) -> list[Sentence]:
@@ -425,7 +415,7 @@ def _stated(opening: str, said: Sentence) -> str:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
     if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
-    line = said.line[said.offset(start) : said.offset(end)]
+    line = said.line[said.starts[start] : said.starts[end]]
     # "Is your number still …?", "That's the farm"
     if (opening == "my email is" and not _EMAIL.search(line)) or (
         opening in _LEAST_FIGURES and not _is_number(opening, line)

@@ -121,9 +121,13 @@ class OpenConversation:
             InvalidInput: a turn belongs to another conversation, or this one was forgotten; none was stored.
             StoreUnavailable: none was stored; append them again.
         """
-        new = [self._own(turn) for turn in turns]
-        times = not_ahead([turn.said_at for turn in new], self._parts.clock())
-        new = [replace(turn, said_at=at) for turn, at in zip(new, times, strict=True)]
+        for turn in turns:
+            self._check(turn)
+        times = not_ahead([turn.said_at for turn in turns], self._parts.clock())
+        new = [
+            replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id, said_at=at)
+            for turn, at in zip(turns, times, strict=True)
+        ]
         self._note_others(new)
         while True:
             await self._hear_answers(new)
@@ -145,7 +149,7 @@ class OpenConversation:
         while missing := {name: turn for name, turn in wanted.items() if name not in known}:
             try:
                 puts = [
-                    Put.over(None, record_of_turn(turn, unlearned=not learn, told=told))
+                    Put(record=record_of_turn(turn, unlearned=not learn, told=told), expect=0)
                     for turn in missing.values()
                 ]
                 prepared = await self._parts.write_filter.prepare(self._scope, [open_still, *puts])
@@ -297,7 +301,7 @@ class OpenConversation:
         return masked
 
     async def _masked(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
-        puts = [Put.over(None, record_of_turn(turn)) for turn in turns]
+        puts = [Put(record=record_of_turn(turn), expect=0) for turn in turns]
         prepared = await self._parts.write_filter.prepare(self._scope, puts)
         said = {c.record.id: c.record for c in prepared if isinstance(c, Put)}
         return tuple(turn_of(said[turn.id]) for turn in turns)
@@ -450,7 +454,7 @@ class OpenConversation:
         now = self._parts.clock()
         new = Conversation(id=self.id, agent=self._agent, status="active", started_at=now, updated_at=now)
         try:
-            await self._parts.store.write(self._scope, [Put.over(None, record_of_conversation(new))])
+            await self._parts.store.write(self._scope, [Put(record=record_of_conversation(new), expect=0)])
         except WriteConflict:
             return
 
@@ -476,7 +480,7 @@ class OpenConversation:
 
         return await until_written(attempt, f"conversation {brief(self.id)}")
 
-    def _own(self, turn: Turn) -> Turn:
+    def _check(self, turn: Turn) -> None:
         if not isinstance(turn, Turn):
             raise InvalidInput(f"append takes Turn objects as separate arguments, not {type(turn).__name__}")
         if turn.conversation and turn.conversation != self.id:
@@ -484,7 +488,6 @@ class OpenConversation:
                 f"turn {brief(turn.id)} belongs to conversation {brief(turn.conversation)}, "
                 f"not to {brief(self.id)}"
             )
-        return replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id)
 
     def _note_others(self, turns: Sequence[Turn]) -> None:
         """Log once that nothing is learned from speakers other than the user, which you may not intend."""

@@ -30,7 +30,7 @@ from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, 
 from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
-from echoic.types import Cut, Hit, Memory, Outcome, Recall, Scope, checked_name
+from echoic.types import Cut, EmbeddingSpec, Hit, Memory, Outcome, Recall, Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.assurance import Visibility
@@ -292,10 +292,6 @@ class Recaller:
         if _CALLS in partition.scratch:
             await self._are_calls({scope: partition})
 
-    @property
-    def _is_shipped(self) -> bool:
-        return self._embedder.spec.model.startswith("local:all-MiniLM-L6-v2:")
-
     async def recall(
         self, scope: Scope, text: str, *, limit: int, besides: str | Collection[str] | None = None
     ) -> Recall:
@@ -344,7 +340,8 @@ class Recaller:
             with partition.lock:
                 items = partition.items(group)
             vector, pieces = (made.vectors[0], made.pieces) if made else (None, None)
-            query = query_of(text, vector, pieces=pieces[0] if pieces else None, shipped=self._is_shipped)
+            shipped = _is_shipped(self._embedder.spec)
+            query = query_of(text, vector, pieces=pieces[0] if pieces else None, shipped=shipped)
             found, _ = await self._rank(query, [items], asked.limit)
             found = as_stored(found, [items])
             records = {
@@ -364,7 +361,8 @@ class Recaller:
             await self._narrow(self._narrows, ready, until, vector=vector, include_past=past)
         own_vector = _made(ready.works[0])
         exact = made.pieces[0] if made and made.pieces and own_vector else None  # of exactly these words
-        query = partial(query_of, ready.text, vector, pieces=exact, shipped=self._is_shipped)
+        spec = self._embedder.spec
+        query = partial(query_of, ready.text, vector, pieces=exact, shipped=_is_shipped(spec))
         read, waiting, withheld = await self._search(query, places, ready.scope, spans, asked)
         every = asked.min_relevance == 0
         hits = told(
@@ -393,7 +391,7 @@ class Recaller:
             hits=hits[: asked.limit],
             outcome="deadline" if until.missed else outcome,
             cut=cut,
-            pipeline=() if withheld else self._done(ready, asked.limit, closely=exact is not None),
+            pipeline=() if withheld else self._done(ready, spec, asked.limit, closely=exact is not None),
             withheld=withheld and asked.visible is not None and asked.visible.hints,
         )
 
@@ -414,9 +412,10 @@ class Recaller:
         }
         return tuple(name for name, is_there in there.items() if not is_there)
 
-    def _done(self, ready: _Ready, limit: int, *, closely: bool) -> tuple[dict[str, Any], ...]:
+    def _done(
+        self, ready: _Ready, spec: EmbeddingSpec, limit: int, *, closely: bool
+    ) -> tuple[dict[str, Any], ...]:
         """The steps of a search, as JSON."""
-        spec = self._embedder.spec
         embedded = {"model": spec.model, "dimensions": spec.dimensions, "embedded": ready.made is not None}
         chosen = FUSIONS.get(self._fusion) if isinstance(self._fusion, str) else self._fusion
         plan = chosen.plan if chosen is not None else ()
@@ -661,6 +660,10 @@ def checked_relevance(value: object) -> None:
         raise InvalidInput(f"min_relevance must be a number from 0 to 1, or None, not {type(value).__name__}")
     if not 0 <= value <= 1:
         raise InvalidInput(f"min_relevance must be from 0 to 1, not {value:g}")
+
+
+def _is_shipped(spec: EmbeddingSpec) -> bool:
+    return spec.model.startswith("local:all-MiniLM-L6-v2:")
 
 
 def _looked_into(partition: Partition) -> dict[str, Any]:

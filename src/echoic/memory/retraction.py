@@ -241,11 +241,9 @@ async def hide_taken_back(
     asked = {turn.id for turn in turns if of_user(turn) and asks_to_forget(turn.heard_text)}
     named = [one for one in changes if isinstance(one, TakeBack) and not asked.isdisjoint(one.source)]
     whole = _withheld_whole(turns, context, retracted)
-    near = [turn for turn in (*context, *turns) if turn.heard_text]
-    echoed = [turn for turn in turns if turn.speaker == "agent" and turn.heard_text]
-    if not (named or whole or retracted) and not (
-        echoed and any(asks_to_forget(turn.heard_text) for turn in near)
-    ):
+    echoed = any(turn.speaker == "agent" and turn.heard != "" for turn in turns)
+    near = (turn.heard_text for turn in (*context, *turns))
+    if not (named or whole or retracted or (echoed and asks_to_forget("\n".join(near)))):
         return
     at = max(turn.said_at for turn in turns)
     # of a slot with one value, only the value that was named

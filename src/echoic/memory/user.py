@@ -105,7 +105,8 @@ class UserMemory:
         """Whether something is withheld from this caller, and they may know that."""
         if not self._visible.hints:
             return False
-        return len(await self.facts()) < len(await UserMemory(self._parts, self.scope).facts())
+        records = await scan_all(self._parts.store, self.scope, MEMORY)
+        return any(memory_of(r).current and not self._visible.record(self.scope, r) for r in records)
 
     # -- memories
 

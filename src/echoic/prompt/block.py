@@ -426,13 +426,13 @@ def trimmed(
     return kept, text, tokens
 
 
-def estimate_tokens(text: str) -> int:
-    """A conservative estimate for byte-pair vocabularies of 100,000 entries and more.
+def estimate_tokens(*texts: str) -> int:
+    """A conservative estimate for all `texts` in byte-pair vocabularies of 100,000 entries and more.
 
     A word counts one token per 6 letters, a number one per 3 digits, any other character one per 2 bytes of
     UTF-8. A space belongs to the word after it; several, or a line break, are one token.
     """
-    return len(_PIECE.findall(text)) + (0 if text.isascii() else len(_WIDE.findall(text)))
+    return sum(len(_PIECE.findall(t)) + (0 if t.isascii() else len(_WIDE.findall(t))) for t in texts)
 
 
 def counter_of(embedder: Any) -> Counter:

@@ -22,7 +22,7 @@ from echoic.ranking import kernel
 from echoic.ranking.bm25 import is_said, word_scores
 from echoic.ranking.indexing import USER
 from echoic.ranking.late_interaction import Closer, late, piece_weights, vector_without, words_of_pieces
-from echoic.ranking.layout import VECTOR_WINDOW, Candidates, Floats, Mask, Pairs, joined
+from echoic.ranking.layout import VECTOR_WINDOW, Candidates, Floats, Mask, Pairs
 from echoic.ranking.query import Query, heard_right
 from echoic.temporal import Span
 from echoic.temporal.rules import DAY_MS, spans_of
@@ -55,6 +55,11 @@ class Scored(NamedTuple):
         found = self.scores.copy()
         np.copyto(found, _NAN, where=(self.scores < self.least) | (self.scores <= self.above))
         return found
+
+
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One array of all; of one it is that one, of none it has no numbers."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
 
 class Channels(dict[str, Floats]):

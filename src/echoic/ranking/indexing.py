@@ -202,8 +202,9 @@ def _mentioned(fields: Iterable[str]) -> tuple[tuple[Word, int], ...]:
     # Words are joined by stem, so that "names" in one field and "name" in another are not two.
     counts: dict[str, tuple[Word, int]] = {}
     for field in fields:
-        in_field = Counter(word.stem for word in content_words(field))
-        for word in content_words(field):
+        words = content_words(field)
+        in_field = Counter(word.stem for word in words)
+        for word in words:
             if in_field[word.stem] > counts.get(word.stem, (word, 0))[1]:
                 counts[word.stem] = (word, in_field[word.stem])
     return tuple(counts.values())

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from echoic.partition import AXES, Flag, Pieces, as_packed, distinct
 from echoic.ranking import kernel
-from echoic.ranking.layout import REACH, Candidates, Floats, joined
+from echoic.ranking.layout import REACH, Candidates, Floats
 from echoic.text import content_words, cut, fold
 
 STOP_WEIGHT = 1.0
@@ -134,7 +134,7 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
     both = [_likeness(axes, share, place, rows) for place, rows in zip(places, candidates, strict=True)]
     own, likeness = [found[0] for found in both], [found[1] for found in both]
     found = [like @ share for like in likeness]
-    scores: Floats = joined(found)
+    scores: Floats = np.concatenate(found)
     # rounded, so that the order of equal texts does not depend on their position in a block
     return Closer(counted, own, likeness, scores.round(5), int(np.count_nonzero(np.isnan(scores))))
 

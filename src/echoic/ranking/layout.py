@@ -14,7 +14,7 @@ of turns near each other, which give the length of a window's summed vector.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +38,6 @@ class Pairs:
 
     memories: Rows
     turns: Rows
-
-    def __len__(self) -> int:
-        return len(self.memories)
 
     def among(self, memories: NDArray[np.bool_], turns: NDArray[np.bool_]) -> Pairs:
         """The pairs of which the rows are among `memories` and `turns`."""
@@ -186,11 +183,6 @@ def _products(vectors: NDArray[np.float32], count: int, reach: int) -> NDArray[n
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
-
-
-def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One array of all; of one it is that one, of none it has no numbers."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.zeros(0, np.float32)
 
 
 REACH = 4
@@ -407,7 +399,7 @@ def _answered(asked: Rows, slot_of: Rows, row_at: NDArray[np.int32]) -> tuple[Ro
 
 def _by_themselves(sources: Pairs, size: int) -> Mask | None:
     """[rows] Those that no other row represents, None for all: words of a turn and its memory count once."""
-    if not len(sources):
+    if not len(sources.memories):
         return None
     own = np.ones(size, np.bool_)
     own[sources.memories] = False

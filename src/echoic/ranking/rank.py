@@ -202,14 +202,14 @@ def _asks_back(query: Query) -> bool:
 def _outdated(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]]) -> dict[int, tuple[int, ...]]:
     """By hit, which `rows` begin: see `RankedRow.outdated`."""
     query = channels.query
-    if not any(len(place.layout.outdated) for place in channels.places):
+    if not any(len(place.layout.outdated.turns) for place in channels.places):
         return {}
     if query.vector is None or query.include_past or query.spans or _asks_back(query):
         return {}
     found: dict[int, tuple[int, ...]] = {}
     for start, place in zip(channels.starts.tolist(), channels.places, strict=False):
         pairs, vectors = place.layout.outdated, place.partition.vectors
-        if not len(pairs) or not vectors.shape[1]:
+        if not len(pairs.turns) or not vectors.shape[1]:
             continue
         hits = [
             (lead - start, *(row - start for row in others))

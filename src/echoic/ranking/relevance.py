@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from echoic.partition import SEGMENT_ROWS, Flag, distinct
 from echoic.ranking import kernel
 from echoic.ranking.bm25 import find
-from echoic.ranking.channels import Channels, LookedAt
-from echoic.ranking.layout import REACH, Candidates, Floats, joined
+from echoic.ranking.channels import Channels, LookedAt, joined
+from echoic.ranking.layout import REACH, Candidates, Floats
 from echoic.ranking.query import Query
 from echoic.text import Word, content_words, word_of
 

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 import jwt
 from fastapi import Response
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPAuthorizationCredentials
 from jwt.algorithms import has_crypto
 from starlette.requests import HTTPConnection
 
@@ -381,23 +381,6 @@ class PageCookies:
         """A keyed hash, which reveals nothing without the secret."""
         secret = self._settings.secret.encode()
         return hmac.new(secret, json.dumps(parts).encode(), hashlib.sha256).hexdigest()[:32]
-
-
-class PageOrBearer(HTTPBearer):
-    """A bearer token, as API clients send it, or the page's cookie that `CALLER_HEADER` names."""
-
-    async def __call__(self, request: HTTPConnection) -> HTTPAuthorizationCredentials | None:
-        """The credentials sent, or None; raises `Refused` (401) if a named cookie is missing."""
-        sent, name = await super().__call__(request), request.headers.get(CALLER_HEADER)
-        if sent is not None or name in {None, NEW_CALLER}:
-            return sent
-        cookies: PageCookies = request.app.state.served.cookies
-        kept = cookies.credentials(request, name or "")
-        if kept is None:
-            raise unauthorised(
-                "this browser sent no cookie for this caller: it is gone, or cookies are blocked"
-            )
-        return kept
 
 
 def _is_signed_here(value: str) -> bool:

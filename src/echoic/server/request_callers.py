@@ -31,10 +31,11 @@ from echoic.memory.keyless import AGENT
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
 from echoic.server.credentials import (
+    CALLER_HEADER,
     GET_ONE,
+    NEW_CALLER,
     IdentityTokens,
     PageCookies,
-    PageOrBearer,
     Principal,
     StoredKey,
     TokenRefused,
@@ -48,6 +49,23 @@ from echoic.server.settings import ServerSettings
 if TYPE_CHECKING:
     from echoic.adapters.browser import Switchboard
     from echoic.capability.talker import Talker
+
+
+class PageOrBearer(HTTPBearer):
+    """A bearer token, as API clients send it, or the page's cookie that `CALLER_HEADER` names."""
+
+    async def __call__(self, request: HTTPConnection) -> HTTPAuthorizationCredentials | None:
+        """The credentials sent, or None; raises `Refused` (401) if a named cookie is missing."""
+        sent, name = await super().__call__(request), request.headers.get(CALLER_HEADER)
+        if sent is not None or name in {None, NEW_CALLER}:
+            return sent
+        cookies: PageCookies = request.app.state.served.cookies
+        kept = cookies.credentials(request, name or "")
+        if kept is None:
+            raise unauthorised(
+                "this browser sent no cookie for this caller: it is gone, or cookies are blocked"
+            )
+        return kept
 
 
 _bearer = HTTPBearer(

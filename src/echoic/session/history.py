@@ -76,9 +76,10 @@ def recent(
     return list(messages)
 
 
-def tokens_of(message: ModelMessage) -> int:
-    """Estimated tokens of a message."""
-    return _MESSAGE_TOKENS + sum(estimate_tokens(_text_of(part)) for part in message.parts)
+def tokens_of(*messages: ModelMessage) -> int:
+    """Estimated tokens of messages."""
+    texts = (_text_of(part) for message in messages for part in message.parts)
+    return _MESSAGE_TOKENS * len(messages) + estimate_tokens(*texts)
 
 
 def turns_in(messages: Sequence[ModelMessage]) -> int:
@@ -144,7 +145,7 @@ def _without(messages: Sequence[ModelMessage], left_out: Callable[[Any], bool]) 
 def looked_up(part: object) -> str:
     """The text of a part that comes from memory; empty for any other part."""
     content = part.content if isinstance(part, UserPromptPart) else ""
-    return content if isinstance(content, str) and is_memory(content) else ""
+    return content if content and isinstance(content, str) and is_memory(content) else ""
 
 
 def without_standing(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
@@ -407,7 +408,7 @@ class CallSummary:
         all_ = without_standing(messages)
         kept = recent(all_, budget_tokens=self._budget)
         evicted = self._evicted + turns_in(all_[: len(all_) - len(kept)])
-        return Condensed(messages=kept, evicted=evicted, tokens=sum(map(tokens_of, kept)))
+        return Condensed(messages=kept, evicted=evicted, tokens=tokens_of(*kept))
 
     def handed_on(self, condensed: Condensed) -> None:
         """A session was opened with these messages: the call now begins with them."""

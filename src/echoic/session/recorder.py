@@ -300,10 +300,12 @@ class CallRecorder:
         self.log.stamp("transcript", self._exchange, at=came_at)
         return self._exchange
 
-    def seen(self, event: Any, exchange: Exchange | None = None) -> None:
-        """Record tool calls and their results, in `exchange` or the latest one."""
+    def seen(
+        self, event: FunctionToolCallEvent | FunctionToolResultEvent, exchange: Exchange | None = None
+    ) -> None:
+        """Record a tool call or its result, in `exchange` or the latest one."""
         exchange = exchange or self._exchange
-        if exchange is None or not isinstance(event, (FunctionToolCallEvent, FunctionToolResultEvent)):
+        if exchange is None:
             return
         call, outcome = event.part.tool_call_id, str(getattr(event.part, "outcome", "retried"))
         if isinstance(event, FunctionToolCallEvent):

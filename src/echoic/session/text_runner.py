@@ -167,7 +167,8 @@ class TextRunner:
         """The events of a run; after a transfer, up to the last tool result of that response."""
         self._open = {}
         async for event in events:
-            if self.recorder is not None:
+            is_tool = isinstance(event, (FunctionToolCallEvent, FunctionToolResultEvent))
+            if is_tool and self.recorder is not None:
                 self.recorder.seen(event)
             yield event
             if isinstance(event, FunctionToolCallEvent):

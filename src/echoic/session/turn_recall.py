@@ -283,7 +283,7 @@ class MemoryInTurn(UserMemory):
 
     def __init__(self, memory: UserMemory, moment: str, conversation: str) -> None:
         self.__dict__.update(vars(memory))  # the same memory, with one prepared answer
-        self._moment = _bare(moment)
+        self._moment = " ".join(moment.split())
         self._here = conversation
         self.ahead: Recall | None = None
         """The complete recall for it with `BLOCK_HITS` hits, if it was found ahead."""
@@ -301,7 +301,7 @@ class MemoryInTurn(UserMemory):
         here = {self._here}
         left_out = here if besides is None else {besides} if isinstance(besides, str) else set(besides)
         unset = all(each is None or each is False for name, each in options.items() if name != "deadline_ms")
-        plain = limit <= BLOCK_HITS and unset and left_out == here and _bare(text) == self._moment
+        plain = limit <= BLOCK_HITS and unset and left_out == here and " ".join(text.split()) == self._moment
         if self.ahead is not None and plain:
             found, self.ahead = self.ahead, None
             self._noted = Recall(hits=found.hits[:limit], outcome=found.outcome, withheld=found.withheld)
@@ -342,7 +342,3 @@ def _fate(hit: Hit, given: Mapping[str, str]) -> Fate:
     everything = "\n".join(given.values())
     known = line in everything.splitlines() or quoted(hit.memory.text) in given.get("profile", "")
     return "in_block" if known else "over_budget"
-
-
-def _bare(text: str) -> str:
-    return " ".join(text.split())

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from echoic.errors import EmbeddingMismatch, NotOpen, StoreCorrupt, brief
-from echoic.partition import SEGMENT_ROWS, Entry, Partition, checked_tokens
+from echoic.errors import EmbeddingMismatch, InvalidInput, NotOpen, StoreCorrupt, brief
+from echoic.partition import MAX_BYTES, SEGMENT_ROWS, Entry, Partition
 from echoic.types import EmbeddingSpec, Scope
 
 FIRST_UNSEARCHABLE = 1 << 31
@@ -99,7 +99,8 @@ class Attach:
     """The data the vector was made from; the vector is not attached to other data. None for any."""
 
     def __post_init__(self) -> None:
-        checked_tokens(self.tokens)
+        if (size := len(self.tokens or b"")) > MAX_BYTES:
+            raise InvalidInput(f"{size} bytes of word pieces: a text has {MAX_BYTES} at most")
 
 
 Change = Put | Drop | Attach | Require

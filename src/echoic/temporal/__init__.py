@@ -23,7 +23,6 @@ from echoic.temporal.expressions import (
     Expression,
     dated,
     find_expressions,
-    may_hold_time,
     mentions_a_day,
 )
 from echoic.temporal.rules import (
@@ -35,6 +34,8 @@ from echoic.temporal.rules import (
     NamedDate,
     at_most,
     dates_in,
+    find_dates,
+    likely_rules,
     milliseconds,
 )
 from echoic.text import content_stems, content_words
@@ -136,9 +137,11 @@ NOTHING = Spans()
 
 
 def may_mean_time(text: str) -> bool:
-    """Whether `spans_of_phrase` could find anything in `text`."""
+    """Whether `spans_of_phrase` could find anything in `text`. Cheap: mostly a search for substrings."""
     text = text[-MAX_CHARACTERS:]
-    return may_hold_time(text) or _past(text) or _EVENT.search(text) is not None
+    if any(rule.pattern.search(text) for rule in likely_rules(text)) or find_dates(text):
+        return True
+    return _past(text) or _EVENT.search(text) is not None
 
 
 def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
@@ -268,7 +271,7 @@ def moment_of(event: NamedEvent, hits: Sequence[Hit]) -> datetime | None:
     """
     asked = content_stems(event.text)
     speaking = [
-        _said_at(hit)
+        said_at(hit)
         for hit in hits[:LOOKED_AT]
         if len(asked & content_stems(_words_of(hit))) >= _SAID_SHARE * len(asked)
     ]
@@ -290,7 +293,8 @@ def span_around(event: NamedEvent, moment: datetime, now: datetime, zone: tzinfo
     return (first, last) if first <= last else None
 
 
-def _said_at(hit: Hit) -> datetime:
+def said_at(hit: Hit) -> datetime:
+    """When it was said."""
     assert hit.memory or hit.turn
     return hit.memory.valid_from if hit.memory else hit.turn.said_at  # type: ignore[union-attr]
 
@@ -405,6 +409,7 @@ __all__ = [
     "dates_in",
     "may_mean_time",
     "mentions_a_day",
+    "said_at",
     "spans_of_phrase",
     "zone_of",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from calendar import isleap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, tzinfo
@@ -19,13 +19,12 @@ from echoic.temporal.rules import (
     CLOSED,
     DAY,
     MONTHS_OF,
-    RULES,
     Calendar,
     Interval,
     NamedDate,
-    TimeRule,
     find_dates,
     latest_weekday,
+    likely_rules,
     months_before,
     number,
     number_of_day,
@@ -57,7 +56,6 @@ _LISTED = re.compile(
     r"(?: ?,| ?-|,? (?:and|or|to|until|till|through)) ?(?:(?:in|on) )?(?:the )?", re.IGNORECASE
 )
 _MOMENT = timedelta(microseconds=1)
-_NEEDED = [(piece, rule) for rule in RULES for piece in rule.needs]
 """Each rule with the pieces of text of which it needs one."""
 
 
@@ -93,19 +91,8 @@ def _apart(text: str, at: Calendar) -> list[Expression]:
     return sorted(kept, key=lambda e: e.start)
 
 
-def may_hold_time(text: str) -> bool:
-    """Whether `find_expressions` could find anything in `text`. Cheap: mostly a search for substrings."""
-    return any(rule.pattern.search(text) for rule in _likely(text)) or bool(find_dates(text))
-
-
-def _likely(text: str) -> Iterable[TimeRule]:
-    """The rules worth trying, in order: to try all takes three times as long."""
-    folded = text.casefold()
-    return dict.fromkeys(rule for piece, rule in _NEEDED if piece in folded)
-
-
 def _by_rules(text: str, at: Calendar) -> Iterator[Expression]:
-    for rule in _likely(text):
+    for rule in likely_rules(text):
         for said in rule.pattern.finditer(text):
             with suppress(OverflowError, ValueError):  # "200 decades ago" lies before any calendar
                 interval = rule.meaning(said, at)

@@ -23,7 +23,6 @@ from echoic.adapters.twilio.proofs import (
     Proof,
     claim_in,
     codes_in,
-    masked,
     names_pin,
     proof_in,
     sets_pin,
@@ -91,7 +90,7 @@ class Verification:
         try:
             if proof is not None and (setting or sets_pin(said)):
                 return ProofAnswer(kept=proof.masked, answer=await self._set(proof, caller, phrases))
-            if proof is None and wants_pin(said) and caller.user in caller.proved:
+            if proof is None and caller.user in caller.proved and wants_pin(said):
                 return ProofAnswer(kept=said, answer=await self.new_pin(caller, phrases))
             if proof is not None:
                 # digits of a known caller may be anything, unless they are called a PIN
@@ -102,7 +101,7 @@ class Verification:
                 return await self._look(said, proof, caller, phrases, sought=sought, meant=asked or meant)
             # digits among other words may be anything, such as a telephone number
             codes = codes_in(said, language) if expected else []
-            return await self._codes(said, masked(said, language), codes, caller, phrases)
+            return await self._codes(said, said, codes, caller, phrases)
         except EchoicError as error:  # not accepted; the utterance is still answered
             log.warning("a proof could not be looked at: %s", type(error).__name__)
             return ProofAnswer(kept=proof.masked if proof is not None else said)

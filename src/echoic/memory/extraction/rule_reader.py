@@ -84,8 +84,9 @@ class RuleExtractor:
             if of_user(turn) and takes_back(turn.heard_text):
                 meant = meant_by_that(turn, turns[:place])
                 previous = [item for name in meant for item in by_turn.get(name, ())]
-            told = _told(before, turn, of_another=turn.id in of_another)
-            heard = by_turn[turn.id] = _hear(told, recent, previous, asked_in(before))
+            asked = asked_in(before)
+            told = _told(asked, turn, of_another=turn.id in of_another)
+            heard = by_turn[turn.id] = _hear(told, recent, previous, asked)
             if place < len(reading.context):
                 continue
             for item in heard:
@@ -107,19 +108,19 @@ def told_by_user(turns: Sequence[Turn], of_another: Collection[str]) -> dict[str
     `of_another`: ids of those that are about somebody else, see `answers_about_another`.
     """
     told = (
-        (turn.id, _told(before, turn, of_another=turn.id in of_another))
+        (turn.id, _told(asked_in(before), turn, of_another=turn.id in of_another))
         for before, turn in itertools.pairwise([None, *turns])
         if turn
     )
     return {name: text for name, text in told if text is not None}
 
 
-def _told(before: Turn | None, turn: Turn, *, of_another: bool) -> str | None:
+def _told(asked: str, turn: Turn, *, of_another: bool) -> str | None:
     """The user's words in `turn`, as in `told_by_user`; None if there are none."""
     if not of_user(turn):
         return None
     heard = MARKER.sub(MASKED, turn.heard_text).replace(TAKEN_BACK, MASKED)
-    return completed(asked_in(before), heard, of_another=of_another)
+    return completed(asked, heard, of_another=of_another)
 
 
 def _hear(

@@ -220,16 +220,17 @@ def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     ids: set[str] = set()
     said = [turn for turn in turns if of_user(turn)]
     for place, turn in enumerate(said):
-        if takes_back(turn.heard_text):
+        text = turn.heard_text
+        if takes_back(text):
             ids |= {turn.id, *meant_by_that(turn, said[:place])}
-        elif hushes(turn.heard_text):
+        elif hushes(text):
             ids.add(turn.id)
     return frozenset(ids)
 
 
 def of_user(turn: Turn) -> bool:
     """Whether facts may cite `turn`: the user's own words, some of which were heard."""
-    return turn.speaker == "user" and bool(turn.heard_text)
+    return turn.speaker == "user" and turn.heard != ""  # no text is empty
 
 
 def takes_back(text: str) -> bool:
@@ -325,17 +326,14 @@ def answers_about_another(turns: Iterable[Turn], *, of_another: bool = False) ->
     `of_another`: whether it was before `turns`.
     """
     ids: set[str] = set()
-    before: Turn | None = None
-    for turn in turns:
-        asked = asked_in(before)
+    asked = ""
+    for turn, heard in [(turn, turn.heard_text) for turn in turns]:
         if of_user(turn) and asks_about_another(asked, of_another=of_another):
             ids.add(turn.id)
         if turn.speaker in {"user", "agent"}:
             agent = turn.speaker == "agent"
-            of_another = speaks_of_another(
-                turn.heard_text, of_another=of_another, by_agent=agent, asked=asked
-            )
-        before = turn
+            of_another = speaks_of_another(heard, of_another=of_another, by_agent=agent, asked=asked)
+        asked = heard if turn.speaker == "agent" else ""
     return frozenset(ids), of_another
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final
 
 from echoic.english import listen
@@ -40,6 +39,7 @@ from echoic.memory.keyless.intents import (
 )
 from echoic.memory.user import UserMemory
 from echoic.ranking.relevance import TIMED, is_phatic
+from echoic.temporal import said_at
 from echoic.text import content_stems
 from echoic.types import Hit, Memory, Recall, Receipt, Turn, checked_text
 
@@ -156,7 +156,7 @@ def of_hits(asked: QuestionSubject, question: str, recall: Recall, *, holding: I
 def _of_period(recall: Recall, held: set[tuple[str | None, str]]) -> str:
     """What was said in the time that the question asks for; empty if nothing was."""
     timed = [part for part in recall.apart().hits if part.relevance == TIMED and not is_phatic(part.text)]
-    parts = sorted((part for part in timed if _quotable(part, held)), key=_told_at)
+    parts = sorted((part for part in timed if _quotable(part, held)), key=said_at)
     turns = {part.turn.id for part in parts if part.turn is not None}
     # what was learned from a turn repeats it
     said = [_said(part) for part in parts if part.memory is None or turns.isdisjoint(part.memory.source)]
@@ -164,12 +164,6 @@ def _of_period(recall: Recall, held: set[tuple[str | None, str]]) -> str:
         return "".join(said)
     rest = len(said) - _MOST
     return f"{listed(said[:_MOST])}{f' And {rest} more.' if rest > 0 else ''}"
-
-
-def _told_at(hit: Hit) -> datetime:
-    """When it was said."""
-    assert hit.memory or hit.turn
-    return hit.memory.valid_from if hit.memory else hit.turn.said_at  # type: ignore[union-attr]
 
 
 def _is_about(hit: Hit, others: frozenset[str], words: frozenset[str]) -> bool:
