@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+from types import SimpleNamespace
 
 import pytest
 from pydantic_ai.exceptions import UserError
@@ -89,6 +91,43 @@ async def test_a_line_that_is_gone_for_good_ends_the_call_and_leaves_it_to_be_go
         )
         async with again:
             assert again.state == "active"
+
+
+async def test_who_hangs_up_while_the_call_is_opened_leaves_nothing_that_goes_on(memory):
+    leg, opened, reading = leg_of_nobody(), asyncio.Event(), []
+
+    class Session:
+        closed = False
+
+        async def close(self):
+            self.closed = True
+
+        async def stream_audio(self):
+            reading.append(self)
+            await asyncio.Event().wait()
+            yield b""
+
+    @contextlib.asynccontextmanager
+    async def slowly():
+        await opened.wait()
+        yield Session()
+
+    leg.setup = SimpleNamespace(
+        agent=SimpleNamespace(name="robin"),
+        tool_guard=SimpleNamespace(stop=lambda: None),
+        profile=SimpleNamespace(carries_audio=True),
+        memory=None,
+        opening=slowly(),
+    )
+    leg._session, leg.error, leg.ended = None, None, asyncio.Event()
+    opening = asyncio.create_task(leg.open())
+    await asyncio.sleep(0)
+    opening.cancel()
+    opened.set()
+    await asyncio.wait([opening], timeout=30)
+    assert opening.cancelled()
+    assert reading == []
+    assert leg.error is None
 
 
 class Broken:

@@ -382,6 +382,8 @@ class ProviderSession:
                 self._session = session
                 if self.setup.memory is not None:
                     await self.setup.memory.tell(session)  # before anything else is said
+                if ready.cancelled():  # whoever opened it hung up meanwhile
+                    return
                 carrier = asyncio.create_task(self._carry(session))
                 ready.set_result(None)
                 try:
