@@ -8,6 +8,7 @@ import pytest
 
 import echoic
 from echoic import InvalidInput, Turn
+from echoic.errors import StoreCorrupt
 from echoic.memory.records import record_of_turn, turn_of
 
 USERS = [
@@ -119,7 +120,7 @@ def test_what_an_earlier_version_kept_is_still_read(kept, read):
 def test_a_damaged_speaker_is_refused_as_such(kept):
     record = record_of_turn(Turn(speaker="user", text="Hello", id="t", conversation="c"))
     record.data["speaker"] = kept
-    with pytest.raises(InvalidInput, match="speaker"):
+    with pytest.raises(StoreCorrupt, match="turn 't' is damaged"):
         turn_of(record)
 
 

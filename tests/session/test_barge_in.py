@@ -38,7 +38,7 @@ async def interrupted(memory, serve, provider, line_class, eventually, played_ms
                 await eventually(lambda: server.sessions and server.sessions[0].record.sent())
                 await eventually(lambda: session.live.provider.utterances)
                 line.muted = True
-                await eventually(lambda: len(line.heard) >= max(played_ms, 60) * 48)
+                await eventually(lambda: len(line.heard) >= max(played_ms, 20) * 48)
                 await eventually(lambda: not session.live.provider.speaking or says.get("pace"))
                 line.muted = False
                 await eventually(lambda: session.live.cut_at_s)
