@@ -60,9 +60,6 @@ class BlockingMemoryService(Protocol):
     def learning_failures(self, deployment: str | None = None) -> Mapping[str, int]:
         """How many conversations of a deployment (None: of all) this process cannot learn from for now."""
 
-    def postponed_erasures(self, deployment: str | None = None) -> Mapping[str, int]:
-        """How many erasures still have to be repeated in a deployment (None: in all), by user."""
-
     def on_memory_extraction(self, hook: Hook[Extraction]) -> Hook[Extraction]:
         """Call `hook` with memories learned from turns. Returns `hook`, so that this can be a decorator."""
 

@@ -174,34 +174,6 @@ def test_a_damaged_memory_is_told_with_whose_it_is_and_without_what_it_says(echo
     assert "quokka" not in ran.out
 
 
-def test_an_erasure_that_damage_keeps_from_being_repeated_is_told_and_made_by_forgetting_the_user(
-    echoic, tmp_path
-):
-    for user in ("ana", "bob"):
-        echoic("set", "pet", "a quokka", "--user", user)
-        echoic("set", "home", "Porto", "--user", user)
-    (tmp_path / "old.db").write_bytes((tmp_path / "echoic.db").read_bytes())
-    for user in ("ana", "bob"):
-        assert echoic("forget", "--key", "pet", "--user", user, "--yes").code == 0
-    connection = apsw.Connection(str(tmp_path / "old.db"))
-    bob = "scope = (select id from scopes where user = 'bob') and kind = 'memory'"
-    connection.execute(f"update records set data = '[1]' where {bob}")
-    connection.close()
-    (tmp_path / "echoic.db").write_bytes((tmp_path / "old.db").read_bytes())
-    ran = echoic("restore", "--put-back", "--json")
-    assert (ran.code, ran.json["data"]["erasures_again"]) == (2, 1)
-    ran = echoic("doctor", "--json")
-    assert (ran.code, steps(ran)["erasures"]["well"]) == (2, False)
-    assert "1 erasures could not be repeated in this store: of 'bob'" in steps(ran)["erasures"]["detail"]
-    assert "forget --all" in steps(ran)["erasures"]["advice"]
-    assert echoic("get", "home", "--user", "ana").out == "Porto\n"
-    assert echoic("get", "pet", "--user", "ana").code == 1
-    assert "is damaged" in echoic("get", "pet", "--user", "bob").err
-    assert echoic("forget", "--all", "--user", "bob", "--yes").code == 0
-    assert echoic("doctor").code == 0
-    assert b"quokka" not in (tmp_path / "echoic.db").read_bytes()
-
-
 def test_a_store_of_a_newer_version(echoic, tmp_path):
     echoic("set", "a", "b")
     connection = apsw.Connection(str(tmp_path / "echoic.db"))

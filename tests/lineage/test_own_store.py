@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import echoic
-from echoic import InvalidInput, Scope, StoreCorrupt, StoreUnavailable
+from echoic import InvalidInput, Scope, StoreUnavailable
 from echoic.stores.documents import Documents, DocumentStore
 from echoic.stores.in_memory import InMemoryStore
 from echoic.testing import StoreConformance, random_histories
@@ -284,31 +284,6 @@ async def test_a_scope_that_lost_documents_can_be_erased():
         assert await store.scopes() == [bob]
         await store.write(ANA, [put(note("n"))])
         assert [record.version for record in await store.scan(ANA, "note")] == [1]
-
-
-@pytest.mark.parametrize(
-    ("document", "old", "new"),
-    [
-        ("r0", '"data"', '"dat'),
-        ("r0", '"data"', '"datum"'),
-        ("head", '"parts"', '"'),
-    ],
-)
-async def test_a_scope_whose_documents_are_damaged_can_be_erased(document, old, new):
-    texts, bob = Texts(), Scope("default", "bob")
-    async with opened(DocumentStore(texts)) as store:
-        for scope in (ANA, bob):
-            await store.write(scope, [put(memory("m")), put(note("n"))])
-    (damaged,) = [key for key in texts.kept if key[0] == ANA and key[1].startswith(document)]
-    texts.kept[damaged] = texts.kept[damaged].replace(old, new)
-    async with opened(DocumentStore(texts)) as store:
-        with pytest.raises(StoreCorrupt):
-            await store.scan(ANA, "memory")
-        assert (await store.erase(ANA)).verified
-        assert not [key for key in texts.kept if "ana" in str(key)]
-        assert await store.scan(ANA, "memory") == []
-        assert await store.scopes() == [bob]
-        await store.write(ANA, [put(note("n"))])
 
 
 async def test_a_scope_in_use_has_one_lock_although_it_is_let_go():

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import AsyncMock
 
-import apsw
 import pytest
 
 import echoic
@@ -32,7 +31,6 @@ from echoic.memory.records import (
     EXPERIENCE,
     GIVEN,
     LINK_CODE,
-    MEMORY,
     PHONE_OF,
     PHONE_PIN,
     PROPOSAL,
@@ -201,25 +199,6 @@ def opened(url: str, folder: Path | None) -> echoic.MemoryService:
     return echoic.open(url, embedder="lexical", compliance=folder)
 
 
-def damage(place: Place, user: str, kind: str, data: str) -> None:
-    """Overwrite what the records of `kind` of one user say, behind the store's back."""
-    scheme, _, path = place.url.partition("://")
-    if scheme == "sqlite":
-        connection = apsw.Connection(path)
-        whose = "scope = (select id from scopes where user = ?)"
-        connection.execute(f"update records set data = ? where kind = ? and {whose}", (data, kind, user))
-        connection.close()
-    elif scheme == "files":
-        (file,) = Path(path).glob(f"{user}.*json*")
-        file.write_bytes(file.read_bytes().replace(b'"text"', b'"te', 1))
-    else:
-        schema = place.url.partition("schema=")[2].partition("&")[0]
-        whose = f"scope = (select id from {schema}.scopes where usr = '{user}')"
-        postgres_server.shared().sql(
-            f"update {schema}.records set data = '[1]' where kind = '{kind}' and {whose}"
-        )
-
-
 async def backed_up(place: Place, path: Path) -> None:
     spec = embedder_from("lexical").spec
     await back_up(partial(store_from, place.url), path, spec, progress=lambda _done, _total: None)
@@ -255,77 +234,6 @@ async def test_a_person_is_in_no_place_after_erasure_nor_after_the_restore_of_a_
     assert (after, restored, listed) == (set(), set(), set())
     async with opened(place.restored, compliance) as memory:
         assert memory.forgotten_again == 0  # once
-
-
-@pytest.mark.parametrize("kind", ["memory", "turn", PHONE_OF])
-@pytest.mark.parametrize("data", ['{"te', "{}", "[1]"])
-async def test_whoever_is_damaged_is_forgotten_and_nobody_else_is_harmed(
-    place: Place, tmp_path: Path, data: str, kind: str
-):
-    compliance = tmp_path / "compliance"
-    async with opened(place.url, compliance) as memory:
-        await plant(memory)
-    damage(place, USER, kind, data)
-    async with opened(place.url, compliance) as memory:
-        assert "benediktus" in str(await memory.user(OTHER).facts())
-        receipt = await memory.user(USER).forget()
-        assert receipt.verified
-        assert receipt.records
-    place.wipe()
-    assert places_in(place.bytes_of(place.url)) == set()
-    async with opened(place.url, compliance) as memory:
-        assert (memory.forgotten_again, memory.postponed_erasures()) == (0, {})
-        assert "benediktus" in str(await memory.user(OTHER).facts())
-
-
-async def test_a_conversation_whose_bytes_are_damaged_keeps_nobody_from_being_forgotten(tmp_path: Path):
-    url = f"sqlite:///{tmp_path}/e.db"
-    async with opened(url, None) as memory:
-        for name in ("ana", "bob", "cleo"):
-            call = await memory.user(name).conversation(f"call of {name}", agent=f"agent of {name}")
-            await call.append(Turn(speaker="user", text=f"I am the {name}saurus."))
-    raw = (tmp_path / "e.db").read_bytes()
-    for name in (b"ana", b"bob"):
-        raw = raw.replace(b'{"agent":"agent of ' + name, b'["agent":"agent of ' + name)
-    (tmp_path / "e.db").write_bytes(raw)
-    for name in ("ana", "cleo", "bob"):
-        async with opened(url, None) as memory:
-            assert (await memory.user(name).forget()).verified
-        assert f"{name}saurus".encode() not in files_at(tmp_path / "e.db")
-    async with opened(url, None) as memory:
-        await memory.user("cleo").conversation("new")
-        assert [found.id for _, found in await memory.conversations(status="active")] == ["new"]
-
-
-@pytest.mark.parametrize("data", ['{"te', "[1]"])
-async def test_an_erasure_that_damage_keeps_from_being_repeated_waits_and_harms_nobody_else(
-    tmp_path: Path, caplog, data: str
-):
-    place = place_of("sqlite", tmp_path)
-    async with opened(place.url, None) as memory:
-        for name in (USER, OTHER):
-            await memory.user(name).set("pet", "a quokka")
-            await memory.user(name).set("home", "Porto")
-    shutil.copy(tmp_path / "e.db", tmp_path / "old.db")
-    async with opened(place.url, None) as memory:
-        for name in (USER, OTHER):
-            await memory.user(name).forget(key="pet")
-    shutil.copy(tmp_path / "old.db", tmp_path / "e.db")
-    damage(place, USER, MEMORY, data)
-    for again in (1, 0):
-        async with opened(place.url, None) as memory:
-            assert (memory.forgotten_again, memory.postponed_erasures()) == (again, {USER: 1})
-            assert memory.postponed_erasures("another") == {}
-            assert [each.text for each in await memory.user(OTHER).facts()] == ["Porto"]
-    assert "could not be made again" in caplog.text
-    assert "quokka" not in caplog.text
-    async with opened(place.url, None) as memory:
-        await memory.user(USER).forget()
-        assert memory.postponed_erasures() == {}
-        await memory.user(USER).set("pet", "a goat")
-    async with opened(place.url, None) as memory:
-        assert (memory.forgotten_again, memory.postponed_erasures()) == (0, {})
-        assert [each.text for each in await memory.user(USER).facts()] == ["a goat"]
 
 
 def test_the_table_in_the_documents_has_every_place():

@@ -199,20 +199,6 @@ async def test_what_is_on_hold_is_destroyed_by_nothing_until_it_is_released(tmp_
         assert await service.enforce_retention() == 1
 
 
-async def test_a_hold_that_is_damaged_holds_and_is_released(tmp_path, clock):
-    async with service_at(tmp_path, clock, "conversations=90") as service:
-        ana = service.user("ana")
-        await ana.set("pet", "quokka")
-        await ana.hold()
-        connection = apsw.Connection(str(tmp_path / "echoic.db"))
-        connection.execute("update records set data = '[1]' where kind = 'hold'")
-        connection.close()
-        with pytest.raises(NotAllowed, match="on hold"):
-            await ana.forget()
-        await ana.hold(on=False)
-        assert (await ana.forget()).verified
-
-
 async def test_without_a_rule_everything_stays(tmp_path, clock):
     async with service_at(tmp_path, clock, None) as service:
         ana = await talk(service, "old", "the quokka is on the roof")

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from echoic.errors import EmbedderUnavailable, StoreCorrupt, StoreUnavailable
-from echoic.memory.compliance import Compliance, PastErasure
 from echoic.memory.records import CONVERSATION, index
 from echoic.memory.service import MemoryService
 from echoic.server.live import HealthWatch
 from echoic.stores.in_memory import InMemoryStore
-from echoic.types import EmbeddingSpec, Scope, Turn
+from echoic.types import EmbeddingSpec, Turn
 
 from .conftest import OPERATOR_KEY, serving, settings_of
 
@@ -202,21 +201,6 @@ async def test_one_user_who_cannot_be_read_does_not_make_the_store_unavailable()
         await store.aclose()
         assert (await server.client.get("/api/health", headers=operator)).json()["store"] == "unavailable"
         await store.open(FaultyEmbedder.spec, index)
-
-
-async def test_erasures_that_could_not_be_repeated_are_an_alarm(tmp_path):
-    compliance = Compliance(tmp_path / "compliance")
-    async with serving(
-        MemoryService(InMemoryStore(), FaultyEmbedder(), compliance=compliance), settings_of()
-    ) as server:
-        past = PastErasure(id="1", scope="2", gone=frozenset("3"), rewritten=frozenset(), stores=frozenset())
-        compliance.postpone(Scope("default", "bob"), [past], "StoreCorrupt")
-        compliance.postpone(Scope("another", "eve"), [past], "StoreCorrupt")
-        operator = {"Authorization": f"Bearer {OPERATOR_KEY}"}
-        told = (await server.client.get("/api/health", headers=operator)).json()
-        assert told["erasuresPostponed"] == 1
-        alarms = {alarm["what"]: alarm["severity"] for alarm in told["alarms"]}
-        assert alarms["1 erasures could not be repeated in this restored store"] == "critical"
 
 
 async def test_about_says_which_embedder_is_used_and_whether_it_knows_meaning(server):

@@ -163,7 +163,6 @@ class Checkup:
 
     async def _use(self, *, embeds: bool) -> None:
         await self._try("records", self._records_are_read)
-        self._tell_of_postponed()
         await self._try("distilling", self._nothing_is_given_up)
         if not await self._try("set", self._sets):
             self._not_tried(*_STEPS[3:-2])
@@ -175,15 +174,6 @@ class Checkup:
         # clean up, whatever failed before
         forgot = await self._try("forget", self._forgets)
         await self._try_if(forgot, "gone", self._gone)
-
-    def _tell_of_postponed(self) -> None:
-        """Add a step if erasures of a restored store could not be repeated."""
-        postponed = self._service.postponed_erasures(self._settings.deployment)
-        if postponed:
-            whose = ", ".join(repr(user) if user else "what cannot be read" for user in [*postponed][:3])
-            detail = f"{sum(postponed.values())} erasures could not be repeated in this store: of {whose}"
-            advice = "run `echoic forget --all --user USER`, or restore a backup that is not damaged"
-            self.steps.append(DoctorStep(name="erasures", well=False, detail=detail, advice=advice))
 
     # -- the steps: each returns what it observed, or raises
 

@@ -455,7 +455,7 @@ def restore_command(ctx: click.Context, file: Path | None, *, without_checksum: 
             return await _put_back(settings, output)
         with output.progress("restoring") as progress:
             copied = await restore_backup(file, target, checked=not without_checksum, progress=progress)
-        again, listed, code = await _forget_again(settings, output)
+        again, listed = await _forget_again(settings)
         output.say(
             f"restored {copied.records} records of {len(copied.scopes)} users and deployments, "
             f"then made {again} erasures again"
@@ -463,7 +463,7 @@ def restore_command(ctx: click.Context, file: Path | None, *, without_checksum: 
         if not listed:
             output.note("no list of erasures was found: what was erased since the backup is restored")
         data: dict[str, Any] = {"records": copied.records, "erasures_again": again, "erasures_listed": listed}
-        return CommandResult(data=data, count=copied.records, code=code)
+        return CommandResult(data=data, count=copied.records, code=DONE)
 
     return run_apart(ctx, work)
 
@@ -477,26 +477,21 @@ async def _put_back(settings: Settings, output: Output) -> CommandResult:
     _check_place(settings)
     async with opened(partial(store_from, settings.store), embedder_at(settings).own_spec) as (store, _):
         await identify(store, [RESTORED])
-    again, listed, code = await _forget_again(settings, output)
+    again, listed = await _forget_again(settings)
     output.say(f"made {again} erasures again")
     if not listed:
         output.note("no list of erasures was found: what was erased since is there again")
-    return CommandResult(data={"erasures_again": again, "erasures_listed": listed}, count=again, code=code)
+    return CommandResult(data={"erasures_again": again, "erasures_listed": listed}, count=again, code=DONE)
 
 
-async def _forget_again(settings: Settings, output: Output) -> tuple[int, int, int]:
-    """Open the restored store, which repeats erasures; returns how many, how many are listed, and the exit
-    code: some may be postponed.
-    """
+async def _forget_again(settings: Settings) -> tuple[int, int]:
+    """Open the restored store, which repeats erasures; returns how many, and how many are listed."""
     from echoic.memory.compliance import Compliance
 
     async with await opened_as_embedded(settings, embedder_at(settings)) as memory:
-        again, postponed = memory.forgotten_again, sum(memory.postponed_erasures().values())
-    if postponed:
-        output.note(f"{postponed} erasures could not be made again: run `echoic doctor`, which says whose")
+        again = memory.forgotten_again
     folder = settings.compliance or compliance_folder(settings.store)
-    listed = 0 if folder is None else len(Compliance(folder).past())
-    return again, listed, COULD_NOT_LOOK if postponed else DONE
+    return again, 0 if folder is None else len(Compliance(folder).past())
 
 
 def _check_place(settings: Settings) -> None:

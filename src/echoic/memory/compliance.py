@@ -18,7 +18,6 @@ import asyncio
 import contextlib
 import hmac
 import json
-import logging
 import os
 import secrets
 import threading
@@ -41,8 +40,6 @@ try:
     import fcntl
 except ImportError:  # not on Windows, where only one process at a time may write
     fcntl = None  # type: ignore[assignment]
-
-log = logging.getLogger(__name__)
 
 BEGIN: Final = "0" * 64
 """The previous hash of the first line."""
@@ -302,10 +299,6 @@ class Compliance:
         self._applying = False
         self._known: tuple[Store, list[str]] | None = None
         self._failed: dict[Scope, dict[str, Sequence[Erasable] | None]] = {}
-        self.postponed: dict[Scope | None, list[PastErasure]] = {}
-        """Erasures that could not be repeated when the store was opened, by scope: its records are damaged.
-        None: of somebody who cannot be found.
-        """
 
     def __repr__(self) -> str:
         return f"Compliance({str(self.folder)!r})"
@@ -437,15 +430,9 @@ class Compliance:
         start.
 
         Raises:
-            StoreCorrupt: the scope was to be erased when the store was opened, and could not be.
             StoreUnavailable: an erasure failed again; nothing may be written before it succeeds.
         """
         await self._identity(store)
-        if any(past.gone is None for past in self.postponed.get(scope, ())):
-            raise StoreCorrupt(
-                "this user was forgotten, and what a backup brought back is not erased yet; "
-                "nothing was written: run `echoic doctor`"
-            )
         if scope not in self._failed:
             return
         async with self._holding(shared=True):
@@ -456,10 +443,10 @@ class Compliance:
                 await self._done(store, scope, [name])
 
     def _covered(self, scope: Scope, changes: Sequence[Erasable] | None) -> list[str]:
-        """The earlier failed and postponed erasures that `changes` carry out as well."""
+        """The earlier failed erasures that `changes` carry out as well."""
         failed = self._failed.get(scope, {})
         if changes is None:
-            return [*failed, *(past.id for past in self.postponed.get(scope, ()))]
+            return list(failed)
         gone = set(map(name_of, changes))
         return [name for name, of in failed.items() if of is not None and gone.issuperset(map(name_of, of))]
 
@@ -470,8 +457,6 @@ class Compliance:
             failed.pop(name, None)
         if not failed:
             self._failed.pop(scope, None)
-        left = [past for past in self.postponed.pop(scope, ()) if past.id not in names]
-        self.postponed |= {scope: left} if left else {}
 
     async def _identity(self, store: Store) -> list[str]:
         """The ids of `store`, which gets one before anything is written to it."""
@@ -536,19 +521,9 @@ class Compliance:
             if entry["id"] not in void
         ]
 
-    def postpone(self, scope: Scope | None, listed: Sequence[PastErasure], why: str) -> None:
-        """Leave the erasures `listed` of `scope` for the next time that the store is opened."""
-        if listed:
-            self.postponed[scope] = [*listed]
-            log.warning(
-                "%s: %d erasures could not be made again, as of a damaged record; run `echoic doctor`",
-                why,
-                len(listed),
-            )
-
     async def repeated(self, store: Store) -> None:
         """Note that what is listed was repeated: from now on a restored store is one of several again."""
-        if not self.postponed and RESTORED in await identity(store):
+        if RESTORED in await identity(store):
             with contextlib.suppress(WriteConflict):  # another process did it
                 await identify(store, await self._identity(store), instead_of=RESTORED)
 

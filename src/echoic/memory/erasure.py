@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from echoic.errors import InvalidInput, StoreCorrupt, StoreUnavailable
+from echoic.errors import InvalidInput
 from echoic.memory.compliance import ERASURE, Compliance, PastErasure, mark
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
@@ -613,55 +613,34 @@ async def forget_again(parts: Parts, compliance: Compliance) -> int:
 
     The list of erasures holds hashes only, so the records to erase are found by hashing those that are there.
     A record of which only some words were erased is dropped whole, since the list does not say which words.
-    Those of a user who cannot be read are postponed until they are opened again: one user's damage keeps
-    nobody else from their memory.
     """
     async with compliance.applying():
         missing = await compliance.missing(parts.store)  # another process may have done it first
         by_scope: dict[str, list[PastErasure]] = {}
         for past in missing:
             by_scope.setdefault(past.scope, []).append(past)
-        compliance.postponed = {}
-        scopes, all_known = await _everybody(parts.store)
-        for scope in scopes:
-            listed = by_scope.pop(compliance.pseudonym(scope), [])
-            try:
-                if any(past.gone is None for past in listed):
-                    await _erase_scope_again(parts, scope)
-                elif listed:
-                    await _erase_part_again(parts, scope, compliance, listed)
-            except StoreUnavailable:
-                raise
-            except Exception as error:  # noqa: BLE001 - whatever a damaged record raises
-                compliance.postpone(scope, listed, type(error).__name__)
-        if not all_known and by_scope:  # they may be of somebody who cannot be read
-            compliance.postpone(None, [past for listed in by_scope.values() for past in listed], "unreadable")
-        waiting = {past.id for listed in compliance.postponed.values() for past in listed}
-        done = [past.id for past in missing if past.id not in waiting]
-        await mark(parts.store, done)
-    if done:
-        log.warning("this store was restored from before %d erasures, which were made again", len(done))
-    return len(done)
+        for scope in await _everybody(parts.store):
+            listed = by_scope.get(compliance.pseudonym(scope), [])
+            if any(past.gone is None for past in listed):
+                await _erase_scope_again(parts, scope)
+            elif listed:
+                await _erase_part_again(parts, scope, compliance, listed)
+        await mark(parts.store, [past.id for past in missing])
+    if missing:
+        log.warning("this store was restored from before %d erasures, which were made again", len(missing))
+    return len(missing)
 
 
-async def _everybody(store: Store) -> tuple[list[Scope], bool]:
-    """Every scope that holds records or is named in any, users before the global scope; and whether that is
-    everybody: not, if something cannot be read.
-    """
+async def _everybody(store: Store) -> list[Scope]:
+    """Every scope that holds records or is named in any; users before the global scope."""
     scopes = await store.scopes()
-    all_known = not (await store.check()).get("unreadable")
     named = {scope: None for scope in scopes if scope.user is not None}
     for everyone in [scope for scope in scopes if scope.user is None]:
         for kind, naming in _NAMING.items():
-            try:
-                records = await scan_all(store, everyone, kind)
-            except StoreCorrupt:
-                all_known = False
-                continue
-            for record in records:
+            for record in await scan_all(store, everyone, kind):
                 if isinstance(user := record.data.get(naming), str) and user:
                     named[Scope(everyone.deployment, user)] = None
-    return [*named, *(scope for scope in scopes if scope.user is None)], all_known
+    return [*named, *(scope for scope in scopes if scope.user is None)]
 
 
 async def _erase_scope_again(parts: Parts, scope: Scope) -> None:

@@ -17,7 +17,6 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
-from echoic.errors import StoreCorrupt
 from echoic.memory.records import CONVERSATION, LINK_GUESSES, PHONE_LINE, PHONE_OF, memory_id, scan_all
 from echoic.stores.base import Drop, Erased, Put, Record, Store
 from echoic.types import Scope
@@ -117,12 +116,8 @@ def line_of(records: Sequence[Record]) -> PhoneLine:
 
 async def lines_of(store: Store, scope: Scope) -> list[str]:
     """The keys of the lines that may name the user of `scope`, and the key of their own line."""
-    try:
-        named = [record.id for record in await scan_all(store, scope, PHONE_OF)]
-    except StoreCorrupt:  # every line is looked at instead
-        lines = await scan_all(store, scope.everyone, PHONE_LINE)
-        named = [line.key for line in lines if line.key and line.data.get("user") == scope.user]
-    return [*dict.fromkeys(named), line_key(scope.user or "")]
+    named = [record.id for record in await scan_all(store, scope, PHONE_OF)]
+    return [*named, line_key(scope.user or "")]
 
 
 async def forget_on_lines(store: Store, scope: Scope, keys: Sequence[str], at: datetime) -> list[Erased]:

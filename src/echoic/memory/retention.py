@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from echoic.errors import InvalidInput, NotAllowed, StoreCorrupt, brief
+from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.concurrency import Sweeper
 from echoic.memory.records import (
     CONVERSATION,
@@ -73,15 +73,8 @@ def rules_from(given: str | Mapping[str, float] | None) -> RetentionRules:
 
 
 async def is_held(store: Store, scope: Scope) -> bool:
-    """Whether a user's data is on hold: not, where nothing of the user can be read."""
-    try:
-        return bool(await store.read(scope, HOLD, [HOLD]))
-    except StoreCorrupt:
-        try:
-            await store.read(scope, HOLD, [""])  # which is never there
-        except StoreCorrupt:
-            return False
-        return True  # the hold itself is damaged
+    """Whether a user's data is on hold."""
+    return bool(await store.read(scope, HOLD, [HOLD]))
 
 
 async def refuse_held(store: Store, scope: Scope) -> None:

@@ -243,7 +243,6 @@ class MemoryService:
         if compliance is None:
             return 0
         again = 0
-        compliance.postponed = {}
         if await compliance.missing(self._parts.store):
             from echoic.memory.erasure import forget_again
 
@@ -323,19 +322,6 @@ class MemoryService:
         """
         failed = self._parts.background.unread.items()
         return Counter(why for (scope, _), why in failed if deployment in {None, scope.deployment})
-
-    def postponed_erasures(self, deployment: str | None = None) -> Mapping[str, int]:
-        """How many erasures still have to be repeated in a deployment (None: in all), by user.
-
-        A restored store had a damaged record of these users when it was opened. They are tried again when it
-        is opened next; forgetting everything of the user carries them out too. "" stands for what belongs to
-        nobody, or to somebody who cannot be found.
-        """
-        compliance, found = self._parts.compliance, Counter[str]()
-        for scope, listed in (compliance.postponed if compliance is not None else {}).items():
-            if scope is None or deployment in {None, scope.deployment}:
-                found[(scope and scope.user) or ""] += len(listed)
-        return found
 
     # -- hooks: see `hooks` for when and how they are called
 

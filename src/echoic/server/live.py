@@ -256,9 +256,6 @@ class HealthView(ResponseModel):
     failing: int = Field(description="Conversations that wait for a retry of the model.")
     parked: int = Field(description="Conversations that were given up.")
     unreadable: int = Field(description="Users whose conversations cannot be read.")
-    erasures_postponed: int = Field(
-        description="Erasures that could not be repeated in a restored store, as of a damaged record."
-    )
     audit: bool = Field(description="Whether an audit log is written.")
     minutes: list[MinuteView] = Field(description="The last 60, oldest first.")
     turns: TurnsView
@@ -331,7 +328,6 @@ class HealthWatch:
             failing=jobs.failing,
             parked=len(jobs.parked),
             unreadable=jobs.unreadable,
-            erasures_postponed=sum(self._memory.postponed_erasures(deployment).values()),
             minutes=[MinuteView.of(minute) for minute in minutes],
             turns=turns,
             alarms=[],
@@ -458,12 +454,6 @@ def _alarms(now: HealthView, lately: Sequence[Minute], *, semantic: bool) -> lis
             "critical",
             f"{now.unreadable} users cannot be read; everybody else can",
             "Run `echoic doctor`: it says what is damaged, and whether a backup has to be restored.",
-        ),
-        (
-            now.erasures_postponed > 0,
-            "critical",
-            f"{now.erasures_postponed} erasures could not be repeated in this restored store",
-            "Run `echoic doctor`: it says whose. Forget the user, or restore a backup that is not damaged.",
         ),
         *_of_learning(now),
         (

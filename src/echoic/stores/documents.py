@@ -359,18 +359,12 @@ class DocumentStore:
         raise _PartsMissing("documents of a user are missing, or change faster than they can be read")
 
     async def _left(self, scope: Scope) -> tuple[_ScopeDocument, HeldScope]:
-        """What is left of a scope with missing or damaged documents, as if its list named no others."""
+        """What is left of a scope with missing documents, as if its list named no others."""
         place = _ScopeDocument()
         place.text = await self._asked(self._documents.get(scope, HEAD))
-        try:
-            head = head_of(place.text)
-        except StoreCorrupt:
-            head = head_of(None) | {"revision": self._clock()}
-        for which, part in zip(head["parts"], await self._parts(scope, place, head["parts"]), strict=True):
-            with contextlib.suppress(StoreCorrupt):
-                if part is not None:
-                    self._restored(scope, _ScopeDocument(), head, [part[1]])
-                    place.parts[which] = part
+        head = head_of(place.text)
+        found = zip(head["parts"], await self._parts(scope, place, head["parts"]), strict=True)
+        place.parts = {which: part for which, part in found if part is not None}
         names = {which: name for which, (name, _) in place.parts.items()}
         held = self._restored(scope, place, head, [text for _, text in place.parts.values()])
         place.held, place.head = held, head | {"parts": names, "records": len(held.records)}
@@ -387,16 +381,6 @@ class DocumentStore:
         return await asyncio.gather(*(part(which, name) for which, name in names.items()))
 
     def _restored(self, scope: Scope, place: _ScopeDocument, head: Json, texts: Sequence[str]) -> HeldScope:
-        try:
-            return self._restored_from(scope, place, head, texts)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            raise StoreCorrupt(
-                f"a document is not what was put there ({type(error).__name__}); it is left untouched"
-            ) from None
-
-    def _restored_from(
-        self, scope: Scope, place: _ScopeDocument, head: Json, texts: Sequence[str]
-    ) -> HeldScope:
         assert self._index is not None
         held = place.held or HeldScope(scope, self._index, self._spec.dimensions, self._clock)
         kept = [(int(seq), one) for text in texts for seq, one in parsed(text).items()]
@@ -526,7 +510,7 @@ class DocumentStore:
                 place = cached
                 try:
                     held = await self._read(scope, place)
-                except (_PartsMissing, StoreCorrupt):
+                except _PartsMissing:
                     if changes is not None:
                         raise
                     place, held = await self._left(scope)  # what is lost keeps nobody from being forgotten
@@ -574,9 +558,9 @@ class DocumentStore:
             text = await self._asked(self._documents.get(scope, name)) or "{}"
             read += len(text)
             if name != HEAD:
-                for one in parsed(text).values():
+                for seq, one in parsed(text).items():
                     name_of_one = (one["kind"], one["id"])
-                    found |= name_of_one in left and one["data"] != left[name_of_one]
+                    found |= name_of_one in left and record_of(int(seq), one).data != left[name_of_one]
         return not found, read
 
     async def _without_vectors(self, scope: Scope) -> int:

@@ -21,16 +21,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch, StoreCorrupt, WriteConflict, brief
 from echoic.partition import Entry
-from echoic.stores.apply import (
-    NEEDLE_BYTES,
-    as_json,
-    begins,
-    removed,
-    sample,
-    strings,
-    text_needles,
-    vector_needle,
-)
+from echoic.stores.apply import as_json, begins, removed, sample, strings, text_needles, vector_needle
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     Attach,
@@ -146,27 +137,8 @@ class ScopeFiles:
         with disk.translated(self.path, "erased"):
             if self._look() == (None, None) and not self._leftovers():
                 return Erased(verified=True)
-            with self._alone():
-                try:
-                    with self._changing() as held:
-                        return self._erase(held, changes)
-                except StoreCorrupt:
-                    if changes is not None:
-                        raise
-                    return self._erase_unread()
-
-    def _erase_unread(self) -> Erased:
-        """Destroy files that cannot be read, which keeps nobody from being forgotten."""
-        wanted: list[bytes] = []
-        if self.path.exists():
-            lines = [line for line in disk.read(self.path).splitlines() if len(line) > NEEDLE_BYTES]
-            wanted = [line[-NEEDLE_BYTES:] for line in sample(lines, _SAMPLES)]
-        for path in (self.path, self._vectors.path, *self._leftovers()):
-            disk.shred(path)
-        with self._guard:
-            self._held, self._document, self._states = None, None, (None, None)
-        found, read = _search(self.path.parent, self._is_suspect, wanted)
-        return Erased(records={"unreadable": 1}, verified=not found, bytes_searched=read)
+            with self._alone(), self._changing() as held:
+                return self._erase(held, changes)
 
     def _erase(self, held: HeldScope, changes: Sequence[Erasable] | None) -> Erased:
         everything = changes is None
@@ -283,7 +255,7 @@ class ScopeFiles:
             if record.seq < FIRST_UNSEARCHABLE and held.records.get((record.kind, record.id)) != record:
                 try:
                     entry = self._index(record)
-                except (KeyError, TypeError, ValueError, AttributeError, StoreCorrupt) as error:
+                except (KeyError, TypeError, ValueError, AttributeError) as error:
                     what = f"{record.kind} {brief(record.id)} is not complete ({type(error).__name__})"
                     raise DocumentOrigin(self.path, 0).corrupt(what) from error
                 if entry is not None:

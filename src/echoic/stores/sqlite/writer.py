@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import logging
 import os
 import stat
@@ -52,7 +51,7 @@ from echoic.stores.base import (
     without_others,
 )
 from echoic.stores.sqlite import schema
-from echoic.stores.sqlite.schema import SCOPE_BITS, SEQ_MASK, SqliteScopeChanges, find_scope, parsed
+from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, select_records
 from echoic.types import Scope
 
 
@@ -459,13 +458,12 @@ def erase(
     if found is not None:
         with schema.transaction(connection):
             puts = {name_of(put): put for put in changes or () if isinstance(put, Put)}
-            there, damaged = _records(connection, found[0], changes)
+            there = _records(connection, found[0], changes)
             records = [record for record in there if (record.kind, record.id) not in puts]
             rewritten = len(there) - len(records)
             left = [puts.get((record.kind, record.id)) for record in there]
             said = [removed(old, put.record) if put else old for old, put in zip(there, left, strict=True)]
             needles, vectors = _needles(connection, found[0], said)
-            needles += damaged
             if changes is None:
                 _delete_scope(connection, found[0])
             else:
@@ -482,65 +480,20 @@ def erase(
     )
 
 
-def _records(
-    connection: apsw.Connection, number: int, changes: Sequence[Erasable] | None
-) -> tuple[list[Record], list[bytes]]:
-    """The records of the scope that `changes` are about, and samples of those whose data cannot be read.
-
-    Those have no data here: what a record says is not needed to remove it.
-    """
-    read = "select id, kind, name, cast(data as blob) from records where scope = ?"
-    rows: list[Any] = []
+def _records(connection: apsw.Connection, number: int, changes: Sequence[Erasable] | None) -> list[Record]:
     if changes is None:
-        rows += connection.execute(read, (number,))
-    for name in dict.fromkeys(map(name_of, changes or ())):  # count each once
-        rows += connection.execute(f"{read} and kind = ? and name = ?", (number, *name))
-    records, damaged = [], list[bytes]()
-    for key, kind, name, raw in rows:
-        try:
-            data = parsed(raw, kind, name)
-        except StoreCorrupt:
-            data = {}
-            damaged += [raw[:NEEDLE_BYTES]] if len(raw) >= TELLING_BYTES else []
-        records.append(Record(kind=kind, id=name, data=data, seq=key & SEQ_MASK))
-    return records, sample(damaged, _SAMPLES)
+        return select_records(connection, "scope = ?", (number,))
+    where = "scope = ? and kind = ? and name = ?"
+    names = dict.fromkeys(map(name_of, changes))  # count each once
+    return [r for name in names for r in select_records(connection, where, (number, *name))]
 
 
 def _delete_scope(connection: apsw.Connection, number: int) -> None:
     first, last = number << SCOPE_BITS, ((number + 1) << SCOPE_BITS) - 1
     connection.execute("delete from pending where record between ? and ?", (first, last))
-    for table in ("segments", "vectors", "tokens"):
+    for table in ("records", "segments", "vectors", "tokens"):
         connection.execute(f"delete from {table} where id between ? and ?", (first, last))  # noqa: S608 - ours
-    records = "delete from records where id between ? and ?"
-    try:
-        connection.execute(records, (first, last))
-    except (apsw.SQLError, apsw.CorruptError):  # a conversation is not the one that is in its indexes
-        _be_lenient(connection)
-        for index in schema.CONVERSATION_INDEXES:
-            connection.execute(f"drop index {index}")
-        connection.execute(records, (first, last))
-        for statement in schema.CONVERSATION_INDEXES.values():
-            connection.execute(statement)
     connection.execute("delete from scopes where id = ?", (number,))
-
-
-def _be_lenient(connection: apsw.Connection) -> None:
-    """Have a conversation whose JSON is damaged indexed as one without fields: SQLite refuses to touch it.
-
-    For as long as `connection` lives: a function that is taken back leaves none of its name.
-    """
-
-    def field(*asked: Any) -> Any:
-        data, path = asked
-        try:
-            found = json.loads(data)[path.removeprefix("$.")]
-        except (ValueError, LookupError, TypeError):
-            return None
-        return json.dumps(found, separators=(",", ":")) if isinstance(found, dict | list) else found
-
-    connection.create_scalar_function(
-        "json_extract", field, 2, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
-    )
 
 
 def _apply(connection: apsw.Connection, scope: Scope, changes: Iterable[Erasable], index: Index) -> None:
@@ -610,11 +563,7 @@ def _rewrite(connection: apsw.Connection) -> None:
     if size > _MEMORY_BYTES:
         connection.execute("pragma temp_store = file")
     try:
-        try:
-            connection.execute("vacuum")
-        except apsw.SQLError:  # anybody's conversation may be damaged: it keeps nobody from being forgotten
-            _be_lenient(connection)
-            connection.execute("vacuum")
+        connection.execute("vacuum")
     finally:
         connection.execute("pragma temp_store = memory")
     truncate_log(connection)
