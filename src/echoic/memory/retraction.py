@@ -22,7 +22,6 @@ from echoic.memory.extraction.turns import (
     Stretch,
     conversation_record,
     hushes,
-    may_ask,
     meant_by_that,
     of_user,
     standing,
@@ -350,40 +349,41 @@ async def unlearn_turn(store: Store, scope: Scope, name: str) -> None:
 
 
 async def take_back_turns(store: Store, scope: Scope, names: Collection[str], at: datetime) -> None:
-    """Hide these turns, end what was learned from them alone, and restore what they replaced or denied.
+    """Hide these turns, and end what was learned from them alone.
 
-    For histories that are rewound: what was said in the same words anywhere else stays, and what they asked
-    to forget stays forgotten. It ends `at` the rewind, since what is said after that is learned again.
+    For histories that are rewound: what was said in the same words anywhere else stays. What the turns
+    replaced or denied stays ended, since other turns may have taken it back as well. It ends `at` the rewind,
+    since what is said after that is learned again.
     """
     there = await store.read(scope, TURN, [*names])
     if not any(visible(recalled_turn(record).heard_text) for record in there):
         return  # unknown, or taken back before
     for record in there:
         await unlearn_turn(store, scope, record.id)  # first: what was learned by now is named
-    said = [turn for turn in map(turn_of, there) if of_user(turn) and not may_ask(turn.heard_text)]
-    denied, never = {turn.said_at for turn in said}, list[Memory]()
+    gone = list[Memory]()
 
     async def attempt() -> None:
-        nonlocal never
         ledger = Ledger(store, scope)
-        known = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
-        never = [memory for memory in known if memory.source and set(names).issuperset(memory.source)]
-        for memory in never:
-            await ledger.end(memory.id, at)
-        undone = {*ledger.ended}
-        for memory in sorted(known, key=lambda memory: memory.valid_from, reverse=True):
-            if memory.superseded_by in undone and memory in never:
-                undone.add(memory.id)
-            elif memory.superseded_by in undone or (
-                memory.superseded_by is None and memory.valid_until in denied and memory not in never
-            ):
-                await ledger.restore(memory.id, at)
+        gone.clear()
+        for record in await scan_all(store, scope, MEMORY):
+            memory = memory_of(record)
+            if not _only_of(names, memory):
+                continue
+            gone.append(memory)
+            held = await ledger.holding(memory.id)
+            if held and _only_of(names, held):  # it may have been confirmed elsewhere meanwhile
+                await ledger.end(held.id, at)
         if ledger.changes:
             await store.write(scope, ledger.changes)
 
     await until_written(attempt, "what was taken back")
-    await withdraw(store, scope, never)
+    await withdraw(store, scope, gone)
     await hide(store, scope, [], whole=names)  # last: if this is interrupted, the next time begins again
+
+
+def _only_of(turns: Collection[str], memory: Memory) -> bool:
+    """Whether `memory` was learned from `turns` and from no others."""
+    return bool(memory.source) and set(turns).issuperset(memory.source)
 
 
 async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[str]) -> None:
