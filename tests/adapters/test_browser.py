@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 from types import SimpleNamespace
 
@@ -200,35 +199,6 @@ async def test_of_two_sockets_that_wait_for_a_third_to_go_only_the_last_is_serve
         await serving[2]
     assert last.codes == [1000]
     assert json.loads(last.got[-1])["type"] == "closed"
-
-
-async def test_a_store_that_loses_a_cancellation_keeps_no_socket_from_ending():
-    asked = asyncio.Event()
-
-    async def loses():
-        asked.set()
-        with contextlib.suppress(asyncio.CancelledError):  # as asyncio.wait_for of Python 3.11 does at times
-            await asyncio.Event().wait()
-        return True
-
-    call = BrowserCall(
-        "call",
-        "call",
-        transport="webrtc",
-        opens=None,
-        page_settings=PageSettings(check_s=0.001),
-        on_over=lambda _call: None,
-    )
-    call.is_known = loses
-    checking = asyncio.create_task(call._check(None))
-    await asked.wait()
-    checking.cancel()
-    await asyncio.wait([checking], timeout=30)
-    ended = checking.done()
-    for _ in range(2):  # in a check or between two
-        checking.cancel()
-        await asyncio.sleep(0)
-    assert ended
 
 
 @pytest.mark.parametrize(("fails", "taken"), [(None, ["1"]), (RealtimeError("gpt-realtime", "lost"), [])])

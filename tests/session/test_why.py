@@ -97,7 +97,7 @@ async def test_what_was_found_when_there_was_no_time_left_is_late(
 
         monkeypatch.setattr(session.memory, "pack", never)
 
-    settings = SessionSettings(block_tokens=40, recall_deadline_ms=1500)
+    settings = SessionSettings(block_tokens=40, recall_deadline_ms=600)
     turn = await asked(memory, serve, phone, eventually, provider, settings=settings, before_recall=hang)
     assert {await reason(memory, turn, each.id) for each in long} == {"late"}
 

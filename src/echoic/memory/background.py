@@ -33,7 +33,7 @@ from echoic.errors import (
     StoreUnavailable,
 )
 from echoic.memory.audit import working
-from echoic.memory.concurrency import RunsPerUser, Wanted, end_if_cancelled
+from echoic.memory.concurrency import RunsPerUser, Wanted, stop_tasks
 from echoic.memory.consent import from_what_is_kept, keeps_nothing
 from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.hooks import Extraction, Failure, Hooks
@@ -569,11 +569,7 @@ class Background:
         self._closed.set()
         tasks = [self._sweeper, self._task]
         self._sweeper = self._task = None
-        running = [task for task in tasks if task is not None]
-        for task in running:
-            task.cancel()
-        if running:
-            await asyncio.wait(running)  # an error of a task must not prevent closing
+        await stop_tasks([task for task in tasks if task is not None])
         await self._runs.stop()
 
     def abandon(self) -> None:
@@ -584,7 +580,6 @@ class Background:
         working("learning and embedding")
         retry_s = FIRST_RETRY_S
         while True:
-            end_if_cancelled()
             await self._wake.wait()
             self._wake.clear()
             try:
@@ -662,7 +657,6 @@ class Background:
         working("learning")
         later: dict[str, float] = {}
         for conversation, urgent in wanted.items():
-            end_if_cancelled()
             try:
                 _, run = await self._distiller.ask(scope, conversation, soon=urgent)
             except QuotaExceeded as error:  # as in `_hear_poked`
@@ -719,7 +713,6 @@ class Background:
         done = vain = 0
         async with contextlib.aclosing(self._batches()) as batches:
             async for batch in batches:
-                end_if_cancelled()
                 written = await self._embed(batch)
                 done, vain = done + written, 0 if written else vain + 1
                 if vain >= _VAIN:

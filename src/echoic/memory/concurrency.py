@@ -6,9 +6,9 @@ import asyncio
 import logging
 import random
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from importlib import import_module
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from echoic.errors import StoreUnavailable, WriteConflict
 from echoic.memory.audit import working
@@ -17,6 +17,8 @@ from echoic.types import Scope
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
+_CANCEL_AGAIN_S = 5.0
+"""Long enough for what a cancelled task has to put away."""
 _ATTEMPTS = 40
 """An attempt fails only if another writer succeeded, so this many failures mean overload."""
 
@@ -39,15 +41,16 @@ async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:
     raise StoreUnavailable(f"{what} kept changing while it was written ({_ATTEMPTS} attempts); try again")
 
 
-def end_if_cancelled() -> None:
-    """Raise CancelledError if this task was cancelled.
+async def stop_tasks(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel `tasks` and wait for their end, cancelling again what goes on.
 
-    For loops around the code of others, which may lose a cancellation: asyncio.wait_for of Python 3.11 loses
-    one that arrives together with a result. The loop would go on, and closing would wait for ever.
+    Code of others may lose a cancellation, as asyncio.wait_for of Python 3.11 does with one that arrives
+    together with a result; a loop around it would go on, and closing would wait for ever.
     """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
+    while tasks := [task for task in tasks if not task.done()]:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=_CANCEL_AGAIN_S)
 
 
 class Sweeper:
@@ -78,8 +81,7 @@ class Sweeper:
     async def aclose(self) -> None:
         """Stop at once; the next process does the rest. May be called twice."""
         if self._sweeping is not None:
-            self._sweeping.cancel()
-            await asyncio.wait([self._sweeping])
+            await stop_tasks([self._sweeping])
             self._sweeping = None
 
     def abandon(self) -> None:
@@ -94,7 +96,6 @@ class Sweeper:
                 await sweep()
             except Exception as error:  # noqa: BLE001 - the outermost frame: nothing ends this task unseen
                 log.warning("%s: %s later", type(error).__name__, self._later)
-            end_if_cancelled()
             if self._every_s is None:
                 return
             await asyncio.sleep(self._every_s)
@@ -142,11 +143,7 @@ class RunsPerUser:
 
     async def stop(self) -> None:
         self._wanted.clear()
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await stop_tasks(self._tasks.values())
         self._tasks.clear()  # a run that had not started has not removed itself
         for timer in self._timers.values():  # last: a run that ended meanwhile may have planned another
             timer.cancel()

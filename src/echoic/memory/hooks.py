@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 from echoic.errors import InvalidInput
-from echoic.memory.concurrency import end_if_cancelled
+from echoic.memory.concurrency import stop_tasks
 from echoic.stores.base import Record
 from echoic.types import Memory, Recall, Receipt, Scope
 
@@ -177,10 +177,7 @@ class Hooks:
     async def aclose(self) -> None:
         """Wait for hooks to finish, at most `CLOSE_S`. May be called twice."""
         await self.settle()
-        tasks = self._tasks()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await stop_tasks(self._tasks())
 
     def _tasks(self) -> list[asyncio.Task[None]]:
         every = [line.task for lines in self._lines.values() for line in lines]
@@ -217,9 +214,7 @@ class _HookQueue:
                 told = self.hook(event)
                 if inspect.isawaitable(told):
                     await told
-            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - whatever a hook raises, memory goes on
-                end_if_cancelled()
+            except Exception as error:  # noqa: BLE001 - whatever a hook raises, memory goes on
                 # its message may contain content of the event
                 log.warning("a hook raised %s on %s", type(error).__name__, type(event).__name__)
-            end_if_cancelled()
         self._behind = False

@@ -26,7 +26,7 @@ from typing import Any, Final, Literal
 
 from echoic.errors import EchoicError, InvalidInput, StoreError, WriteConflict, brief
 from echoic.memory.audit import working
-from echoic.memory.concurrency import RunsPerUser, Sweeper, Wanted, end_if_cancelled, until_written
+from echoic.memory.concurrency import RunsPerUser, Sweeper, Wanted, until_written
 from echoic.memory.consent import from_what_is_kept
 from echoic.memory.extraction.model_reader import Leases
 from echoic.memory.records import MEMORY, PROPOSAL, Ledger, memory_id, memory_of, record_of_memory, scan_all
@@ -466,7 +466,6 @@ class Judge(Sweeper):
         working("judging")
         later: dict[str, float] = {}
         for name in wanted:
-            end_if_cancelled()
             try:
                 again_s = await self._leased(scope, name)
             except Exception as error:  # noqa: BLE001 - the outermost frame: one memory ends no other's judging

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic_ai.messages import PartDeltaEvent, PartEndEvent, PartStartEvent, SpeechPart, SpeechPartDelta
 from pydantic_ai.realtime import RealtimeEvent
 
-from echoic.memory.concurrency import end_if_cancelled
+from echoic.memory.concurrency import stop_tasks
 from echoic.session.provider import ProviderSession
 
 if TYPE_CHECKING:
@@ -84,12 +84,10 @@ class CallHooks:
                 await self._waiting.join()
         except TimeoutError:
             log.warning("%d events of the call were not heard in time", self._waiting.qsize())
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await stop_tasks([self._task])
 
     async def _run(self, listener: Listener) -> None:
         while True:
-            end_if_cancelled()
             context, event = await self._waiting.get()
             try:
                 told = listener(context, event)

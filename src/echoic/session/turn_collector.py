@@ -27,7 +27,7 @@ from pydantic_ai.realtime import RealtimeError
 from echoic.checks import storable
 from echoic.errors import EchoicError, NotOpen, StoreUnavailable, WriteConflict
 from echoic.memory.checkpoints import SIGN_EVERY_S
-from echoic.memory.concurrency import end_if_cancelled
+from echoic.memory.concurrency import stop_tasks
 from echoic.memory.extraction.turns import THRESHOLD, affirms, delicate, is_sure, mentions
 from echoic.memory.records import MEMORY, memory_of, record_of_memory
 from echoic.session.call_record import Exchange, Spoken
@@ -236,12 +236,10 @@ class TurnCollector:
 
     async def _stop(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await stop_tasks([self._task])
 
     async def _run(self) -> None:
         while True:
-            end_if_cancelled()
             live = self._live
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(live.settings.checkpoint_every_s, SIGN_EVERY_S)):

@@ -56,7 +56,6 @@ _LISTED = re.compile(
     r"(?: ?,| ?-|,? (?:and|or|to|until|till|through)) ?(?:(?:in|on) )?(?:the )?", re.IGNORECASE
 )
 _MOMENT = timedelta(microseconds=1)
-"""Each rule with the pieces of text of which it needs one."""
 
 
 @dataclass(frozen=True, slots=True)

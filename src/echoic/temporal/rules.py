@@ -571,6 +571,7 @@ RULES: tuple[TimeRule, ...] = (
 )
 """All patterns. Of two that overlap in a text the longer match counts."""
 _BY_PIECE = [(piece, rule) for rule in RULES for piece in rule.needs]
+"""Each rule with the pieces of text of which it needs one."""
 
 
 def likely_rules(text: str) -> Iterable[TimeRule]:

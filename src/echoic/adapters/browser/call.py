@@ -30,7 +30,6 @@ from echoic.adapters.browser.socket import (
 )
 from echoic.errors import EchoicError, InvalidInput, NotOpen, StoreError
 from echoic.memory.assurance import Level
-from echoic.memory.concurrency import end_if_cancelled
 from echoic.session import CallContext, Event, Frame, VoiceSession
 from echoic.session.hooks import Caption
 
@@ -407,7 +406,6 @@ class BrowserCall:
         """End the call when the caller's identity expires, or cannot be checked `_DOUBTS` times in a row."""
         doubts = 0
         while self.is_known is not None:
-            end_if_cancelled()
             await asyncio.sleep(self.page_settings.check_s)
             try:
                 doubts = 0 if await self.is_known() else _DOUBTS
