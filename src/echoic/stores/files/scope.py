@@ -255,7 +255,7 @@ class ScopeFiles:
             if record.seq < FIRST_UNSEARCHABLE and held.records.get((record.kind, record.id)) != record:
                 try:
                     entry = self._index(record)
-                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                except (KeyError, TypeError, ValueError, AttributeError, StoreCorrupt) as error:
                     what = f"{record.kind} {brief(record.id)} is not complete ({type(error).__name__})"
                     raise DocumentOrigin(self.path, 0).corrupt(what) from error
                 if entry is not None:
