@@ -164,6 +164,19 @@ async def test_a_hook_that_loses_its_cancellation_keeps_closing_from_nothing(imp
         await impatient.aclose()
 
 
+async def test_a_hook_may_close_the_hooks_and_goes_on(impatient):
+    closed = []
+
+    async def closes(_event):
+        await impatient.aclose()
+        closed.append(True)
+
+    impatient.add(Failure, closes)
+    impatient.emit(FAILED)
+    await asyncio.wait(impatient._tasks(), timeout=30)
+    assert closed == [True]
+
+
 async def test_whoever_closes_the_hooks_and_is_cancelled_meanwhile_ends_as_cancelled(impatient):
     cleaned = asyncio.Event()
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 import pytest_asyncio
 from pymongo import AsyncMongoClient
@@ -190,6 +191,16 @@ class TestARead:
                 if reading.cancelled() != cancelled:
                     lost.append((name, steps))
         assert lost == []
+
+    async def test_that_is_cancelled_by_a_scope_of_anyio_ends_the_scope_alone(
+        self, store: MongoDBStore
+    ) -> None:
+        with anyio.move_on_after(60) as scope:
+            async with store._opened().connection.used():
+                scope.cancel()
+                with contextlib.suppress(asyncio.CancelledError):  # as the driver does at times
+                    await asyncio.sleep(0)
+        assert scope.cancelled_caught
 
 
 class TestAServer:

@@ -17,7 +17,7 @@ from echoic.types import Scope
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
-_CANCEL_AGAIN_S = 5.0
+_CANCEL_AGAIN_S = 30.0
 """Long enough for what a cancelled task has to put away."""
 _ATTEMPTS = 40
 """An attempt fails only if another writer succeeded, so this many failures mean overload."""
@@ -42,15 +42,18 @@ async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:
 
 
 async def stop_tasks(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Cancel `tasks` and wait for their end, cancelling again what goes on.
+    """Cancel `tasks`, except the one that asks, and wait for their end, cancelling again what goes on.
 
     Code of others may lose a cancellation, as asyncio.wait_for of Python 3.11 does with one that arrives
     together with a result; a loop around it would go on, and closing would wait for ever.
     """
-    while tasks := [task for task in tasks if not task.done()]:
-        for task in tasks:
+    left = {*tasks} - {asyncio.current_task()}
+    while left:
+        for task in left:
             task.cancel()
-        await asyncio.wait(tasks, timeout=_CANCEL_AGAIN_S)
+        done, left = await asyncio.wait(left, timeout=_CANCEL_AGAIN_S)
+        for task in done:
+            noted(task)
 
 
 class Sweeper:

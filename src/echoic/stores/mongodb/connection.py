@@ -137,8 +137,8 @@ def _code_of(error: OperationFailure) -> tuple[int | None, str]:
     return error.code, str(details.get("codeName", ""))
 
 
-@contextmanager
-def cancellable() -> Iterator[None]:
+@contextlib.asynccontextmanager
+async def cancellable() -> AsyncIterator[None]:
     """Raise CancelledError at the end if the task was cancelled meanwhile.
 
     The driver loses a cancellation that arrives together with an answer, or mistakes it for a broken
@@ -146,18 +146,19 @@ def cancellable() -> Iterator[None]:
     """
     task = asyncio.current_task()
     before = task.cancelling() if task else 0
-
-    def cancelled() -> bool:
-        return task is not None and task.cancelling() > before
-
     try:
         yield
     except Exception:
-        if cancelled():
-            raise asyncio.CancelledError from None
+        if task and task.cancelling() > before:
+            await _cancelled()
         raise
-    if cancelled():
-        raise asyncio.CancelledError
+    if task and task.cancelling() > before:
+        await _cancelled()
+
+
+async def _cancelled() -> None:
+    await asyncio.sleep(0)  # a scope of anyio cancels again by itself, and only that does it take for its own
+    raise asyncio.CancelledError
 
 
 T = TypeVar("T")
@@ -189,8 +190,9 @@ class DatabaseClient:
     async def used(self, *, limited: bool = True) -> AsyncIterator[Collections]:
         """The collections, for work within the time limit if `limited`; errors are translated."""
         limit_s = self._timeout_s if limited else None
-        with cancellable(), self._uses, told(self.where), pymongo.timeout(limit_s):
-            yield self.collections
+        async with cancellable():
+            with self._uses, told(self.where), pymongo.timeout(limit_s):
+                yield self.collections
 
     async def ask(self) -> None:
         """Check that a server answers: the driver would retry a transaction for two minutes."""

@@ -343,10 +343,8 @@ function listen() {
   byId("tomorrow").addEventListener("click", () => alone(comeBackTomorrow).then(focusInput));
   byId("new-caller").addEventListener("click", () => alone(newCaller).then(focusInput));
   app.events.addEventListener("caller", ({ detail }) => {
-    if (!byId("view-try").hidden) return void alone(() => switchCaller(detail)).then(focusInput);
-    calling.hangUp();
-    speaking = ""; // `show` begins with whoever was chosen
-    transcript.clear();
+    if (byId("view-try").hidden) calling.hangUp(); // `show` begins with whoever was chosen
+    else alone(() => switchCaller(detail)).then(focusInput);
   });
   app.events.addEventListener("memory", ({ detail }) => told(detail.name, detail.data));
   app.events.addEventListener("listening", ({ detail }) => (byId("listening").hidden = !detail));
