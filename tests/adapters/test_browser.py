@@ -201,6 +201,21 @@ async def test_of_two_sockets_that_wait_for_a_third_to_go_only_the_last_is_serve
     assert json.loads(last.got[-1])["type"] == "closed"
 
 
+def call_of(session):
+    """A call over a socket, in progress."""
+    call = BrowserCall(
+        "call",
+        "call",
+        transport="websocket",
+        opens=None,
+        page_settings=PageSettings(),
+        on_over=lambda _call: None,
+    )
+    call.session = session
+    call._ready.set()
+    return call
+
+
 @pytest.mark.parametrize(("fails", "taken"), [(None, ["1"]), (RealtimeError("gpt-realtime", "lost"), [])])
 async def test_what_was_typed_right_before_the_hang_up_is_sent_and_only_then_taken(fails, taken):
     sent, said = [], []
@@ -218,16 +233,7 @@ async def test_what_was_typed_right_before_the_hang_up_is_sent_and_only_then_tak
         return next(messages)
 
     messages = iter([written("text", text="my dog is called Rex", id="1"), written("hang_up")])
-    call = BrowserCall(
-        "call",
-        "call",
-        transport="websocket",
-        opens=None,
-        page_settings=PageSettings(),
-        on_over=lambda _call: None,
-    )
-    call.session = Session()
-    call._ready.set()
+    call = call_of(Session())
     line = SimpleNamespace(receive=receive, say=lambda kind, **fields: said.append((kind, fields)))
     assert await Uplink(call, line).run()
     assert sent == ["my dog is called Rex"]
@@ -250,16 +256,7 @@ async def test_of_what_was_typed_only_the_last_ids_are_remembered_and_none_is_sa
 
     ids = ["1", "2", "3", "4", "4", "", ""]
     messages = iter([*(written("text", text=f"it is {name}", id=name) for name in ids), written("hang_up")])
-    call = BrowserCall(
-        "call",
-        "call",
-        transport="websocket",
-        opens=None,
-        page_settings=PageSettings(),
-        on_over=lambda _call: None,
-    )
-    call.session = Session()
-    call._ready.set()
+    call = call_of(Session())
     line = SimpleNamespace(receive=receive, say=lambda _kind, **fields: said.append(fields["id"]))
     assert await Uplink(call, line).run()
     assert sent == [f"it is {name}" for name in ["1", "2", "3", "4", "", ""]]

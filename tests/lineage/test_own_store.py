@@ -7,11 +7,13 @@ import importlib.util
 import json
 import re
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 import echoic
 from echoic import InvalidInput, Scope, StoreUnavailable
+from echoic.checks import has_members
 from echoic.stores.documents import Documents, DocumentStore
 from echoic.stores.in_memory import InMemoryStore
 from echoic.testing import StoreConformance, random_histories
@@ -177,6 +179,24 @@ async def test_the_redis_example_outlives_a_killed_server():
             assert (await memory.user("ana").get("home")).text == "Porto"
     finally:
         server.close()
+
+
+def test_what_wraps_a_store_has_its_verbs_and_what_answers_every_name_has_none():
+    class Verbs:
+        """A protocol as Python has them from 3.12 on, where isinstance asks no `__getattr__`."""
+
+        __protocol_attrs__ = frozenset({"get", "put"})
+
+    class Wraps:
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+    assert has_members(Wraps(Texts()), Verbs)
+    assert not has_members(Wraps(object()), Verbs)
+    assert not has_members(MagicMock(), Verbs)
 
 
 @pytest.mark.parametrize("given", [None, 7, object(), Texts, {"get": 1}])

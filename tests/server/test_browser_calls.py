@@ -37,7 +37,7 @@ async def by_media_stream(line):
 
     heard = 0
     script = Script(
-        UserSays(ASKED, after_ms=1500),  # what is given at the beginning is given by then
+        UserSays(ASKED, after_ms=300),
         Calls(ToolCall("agentMemory", {"operation": "set", "key": "seat", "value": "aisle"})),
         Says("she is called nellie"),
         UserSays("when is my train", after_ms=900),

@@ -88,15 +88,20 @@ async def test_a_page_of_many_users_calls_is_read_at_once_and_says_when_each_was
 @pytest.mark.parametrize("kind", [CONVERSATION, TURN, CALL])
 async def test_a_damaged_user_keeps_nobody_elses_calls_out_of_the_list(tmp_path, start, kind, data):
     async with start(url=f"sqlite:///{tmp_path}/e.db") as server:
-        ana, bob = [await server.identity() for _ in range(2)]
-        for one in (ana, bob):
-            await talked(server, one, "I live in Oslo.")
-        await server.memory.settle()
+        ana, bob = await two_who_live_in_oslo(server)
         damage(tmp_path / "e.db", bob.user, kind, "{}" if kind == CONVERSATION and data == '{"te' else data)
         calls = (await got(server, "/api/calls", bearer(OPERATOR_KEY)))["calls"]
         assert ana.user in [call["user"] for call in calls]
         assert (bob.user in [call["user"] for call in calls]) == (kind != CONVERSATION)
         assert len(await server.memory.conversations()) == (1 if kind == CONVERSATION else 2)
+
+
+async def two_who_live_in_oslo(server):
+    both = [await server.identity() for _ in range(2)]
+    for one in both:
+        await talked(server, one, "I live in Oslo.")
+    await server.memory.settle()
+    return both
 
 
 def damage(path, user, kind, data):
@@ -109,10 +114,7 @@ def damage(path, user, kind, data):
 @pytest.mark.parametrize("data", ['{"te', '{"zanzibar": "I live in Oslo."}', "[1]"])
 async def test_a_damaged_user_is_told_so_without_what_the_records_say(tmp_path, start, caplog, data):
     async with start(url=f"sqlite:///{tmp_path}/e.db") as server:
-        ana, bob = [await server.identity() for _ in range(2)]
-        for one in (ana, bob):
-            await talked(server, one, "I live in Oslo.")
-        await server.memory.settle()
+        ana, bob = await two_who_live_in_oslo(server)
         for kind in (MEMORY, TURN):
             damage(tmp_path / "e.db", bob.user, kind, data)
         asked = [("POST", "/v1/recall", {"query": "Where do I live?"}), ("GET", "/v1/keys/home", None)]

@@ -31,6 +31,7 @@ def provider():
         silent=False,
         ended=asyncio.Event(),
         new_messages=lambda: [message],
+        setup=SimpleNamespace(opening_texts=[]),
     )
 
 
@@ -76,6 +77,16 @@ async def test_what_is_recorded_before_its_events_were_taken_in_is_kept_once_the
         trace.wrote(WHOLE)
         provider.utterances[0] = Utterance("shown", "agent", trace, ended=True)
     assert kept(collector) == [("shown", WHOLE)]
+
+
+async def test_what_was_given_at_the_beginning_is_noted_before_the_caller_can_speak(collector, provider):
+    """Else a busy machine counts it to the caller's first turn."""
+    given = []
+    collector._live.log = SimpleNamespace(give=lambda *what: given.append(what))
+    provider.setup.opening_texts = [("memories", "likes tea")]
+    collector.start()
+    assert given == [("instructions", "memories", "likes tea")]
+    collector._task.cancel()
 
 
 async def test_what_happens_together_is_stored_at_once(collector, monkeypatch):

@@ -201,6 +201,7 @@ class TurnCollector:
         """By provider session and place, since when a part is recorded without its events."""
 
     def start(self) -> None:
+        self._note_given()  # before the caller speaks, to whose first turn it would else be counted
         self._task = asyncio.create_task(self._run(), name="echoic-turns")
 
     async def caught_up(self, within_s: float) -> None:
