@@ -598,3 +598,59 @@ async def test_what_denies_no_value_in_favour_of_another_ends_nothing(ana, first
 async def test_a_part_of_a_date_or_a_number_corrects_that_part(ana, first, then, left):
     await call(ana, first, then)
     assert list((await known(ana)).values()) == [left]
+
+
+ASKED = ">What's the best number for you?"
+
+
+@pytest.mark.parametrize(
+    ("lines", "number"),
+    [
+        ((ASKED, "Oh seven seven double oh.", ">Yes.", "900.", ">Go on.", "Four one two.", ">Thanks, and the road?"),
+         "07700900412"),
+        ((ASKED, "four one five", ">mm-hmm", "five five five oh one", ">yes", "four two", ">great and your zip code"),
+         "4155550142"),
+        ((ASKED, "07700", ">07700.", "900 thirty, no, thirteen", ">Yes?", "and a five",
+          ">07700 900 135, lovely. And the road?"), "07700900135"),
+        ((ASKED, "It's 07700 900 638.", ">07700 900 683?", "No, six three eight.", ">Sorry, 07700 900 638."),
+         "07700900638"),
+        ((">And a number?", "You can have the office. No, take mine, it's 07700 900 288.", ">07700 900 288. Right."),
+         "07700900288"),
+        ((">Can I take a contact number?", "not my husbands the new one is oh seven seven", ">yes",
+          "double oh nine hundred one one five", ">oh seven seven double oh nine hundred one one five"),
+         "07700900115"),
+        ((">You're still on 07700 900 841?", "Eight four seven, at the end.", ">07700 900 847."), "07700900847"),
+        ((">Is the mobile still 07700 900 703?", "Seven oh three, that's it.", ">Thanks."), "07700900703"),
+        (("Ring me on oh seven seven double oh", ">yes", "nine hundred four five six", ">07700 900 456"),
+         "07700900456"),
+        ((">Your mobile number please?", "plus nine one nine eight seven six five", ">yes", "four three two one zero",
+          ">plus 91 98765 43210, correct?"), "+919876543210"),
+        ((ASKED, "07700 900", ">yes", "412", ">07700 900 412. And the postcode?", "No, four one three.", ">Sorry."),
+         "07700900413"),
+    ],
+)  # fmt: skip
+async def test_a_number_given_over_several_turns_is_the_callers(ana, lines, number):
+    await call(ana, *lines)
+    assert await known(ana) == {"phone": number}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (">And your husband's number?", "07700", ">yes", "900 123", ">07700 900 123, thanks."),
+        (">And his number?", "oh seven seven double oh", ">yes", "900 123", ">07700 900 123."),
+        (ASKED, "It's my wife's, oh seven seven double oh", ">yes", "900 123", ">07700 900 123."),
+        (ASKED, "Use Karen's. 07700", ">yes", "900 123", ">07700 900 123."),
+        (ASKED, "use the wifes shes at home its oh seven eight double nine", ">yes", "900 123", ">07899 900 123"),
+        (">What's your policy number?", "0 1 2 3 4 5", ">yes", "6 7 8 9", ">0123456789, thank you."),
+        (">Your membership number?", "07700", ">yes", "900 123", ">07700 900 123, thanks."),
+        (">What's the number on the bill?", "01632", ">yes", "960 555", ">01632 960 555."),
+        (">You'll get a text from 07700 900 555.", "07700 900 555. Okay.", ">Yes, 07700 900 555."),
+        (">I have your sister on 07700 900 841?", "Eight four seven.", ">07700 900 847."),
+        (">And a number?", "I'd rather not.", ">Your order number?", "01234 567890", ">01234567890, thanks."),
+        (ASKED, "07700", ">Yes.", "900, no wait, 800", ">Mm.", "four one two", ">Thanks. And the road?"),
+    ],
+)  # fmt: skip
+async def test_other_numbers_given_over_several_turns_are_not(ana, lines):
+    await call(ana, *lines)
+    assert "phone" not in await known(ana)

@@ -7,6 +7,8 @@ import pytest
 import echoic
 from echoic import InvalidInput, Turn
 
+USER, AGENT = "user", "agent"
+
 
 async def said(user, name, *texts):
     """A call in which the user says these texts; the ids of its turns."""
@@ -179,3 +181,65 @@ async def test_what_was_forgotten_meanwhile_does_not_hold_again(memory):
     await call.append(echoic.Turn(speaker="user", text="Scratch that."))
     await call.learn()
     assert not await user.facts()
+
+
+IN_PARTS = (
+    (USER, "It's oh seven seven double oh."),
+    (AGENT, "Oh seven seven double oh."),
+    (USER, "Nine hundred."),
+    (AGENT, "Yes."),
+    (USER, "Four one two. That's my mobile."),
+    (AGENT, "Zero seven seven zero zero, nine zero zero, four one two. And is that house 12?"),
+    (USER, "Number 12, yes."),
+)
+
+
+@pytest.fixture
+async def in_parts(ana):
+    """A call in which a telephone number is given over three turns."""
+    call = await ana.conversation("call")
+    await call.append(Turn(speaker=AGENT, text="What's the best number for you?"))
+    for speaker, text in IN_PARTS:
+        await call.append(Turn(speaker=speaker, text=text))
+        await call.learn()
+    assert (await ana.get("phone")).text == "07700900412"
+    return call
+
+
+async def test_every_part_of_a_number_is_destroyed_with_it(ana, in_parts):
+    assert (await ana.forget(key="phone")).verified
+    assert [turn.text for turn in await in_parts.turns()] == [
+        "What's the best number for you?",
+        "It's [forgotten].",
+        "[forgotten].",
+        "[forgotten].",
+        "Yes.",
+        "[forgotten]. That's my mobile.",
+        "[forgotten]. And is that house 12?",
+        "Number 12, yes.",
+    ]
+
+
+async def test_every_part_of_a_number_is_hidden_that_is_taken_back_in_the_call(ana, in_parts):
+    await in_parts.append(Turn(speaker=USER, text="Actually, forget my phone number."))
+    await in_parts.learn()
+    assert await ana.get("phone") is None
+    recalled = " ".join(turn.text for turn in await in_parts.recalled_turns())
+    assert not [part for part in ("double oh", "undred", "our one two", "zero") if part in recalled]
+    assert "Number 12" in recalled
+
+
+@pytest.mark.parametrize("learned", [True, False])
+async def test_forget_that_hides_every_part_of_a_number_given_before(ana, learned):
+    call = await ana.conversation("call")
+    said = [(AGENT, "What's the best number for you?"), *IN_PARTS[:5], (AGENT, "07700 900 412.")]
+    for speaker, text in said:
+        await call.append(Turn(speaker=speaker, text=text))
+        if learned:
+            await call.learn()
+    await call.append(Turn(speaker=USER, text="Forget that."))
+    await call.learn()
+    assert await ana.get("phone") is None
+    assert not [
+        turn for turn in await call.recalled_turns() if turn.speaker == USER and "taken" not in turn.text
+    ]

@@ -15,6 +15,7 @@ from typing import Final
 
 from echoic.english.lexicon import GIVEN, pattern, source, table, wordlike, words
 from echoic.text import fold
+from echoic.text.spoken_numbers import BETWEEN, in_figures, is_bare, runs, written
 
 FILLERS: Final = words("sentences.fillers")
 
@@ -430,6 +431,129 @@ def _is_number(opening: str, line: str) -> bool:
     figures = sum(1 + (found["two"] is not None) for found in _FIGURES.finditer(line))
     certain = opening != "my number is" or _ANY_NUMBER.match(line) is not None
     return certain and figures >= _LEAST_FIGURES[opening]
+
+
+# -- a telephone number that is given in parts, and read back
+
+_MAY_ASK_NUMBER: Final = re.compile(r"number|\byours\b|mobile|landline|\bcell\b")
+_OWN_NUMBER: Final = pattern("answers.own_number")
+_OTHERS_NUMBER: Final = pattern("answers.others_number")
+_GIVES_NUMBER: Final = pattern("answers.gives_number")
+_NATIONAL: Final = r"0\d{9,10}|(?:44|61|91|353)\d{9,10}"
+_WHOLE: Final = {
+    "my number is": re.compile(_NATIONAL),
+    "my phone number is": re.compile(rf"{_NATIONAL}|1?[2-9]\d{{9}}"),
+}
+"""A whole number; where only "a number" was asked for, one that cannot be a policy's."""
+_STOP: Final = re.compile(r"[.!?;\n]+(?!\d)")
+_SLIPS: Final = frozenset(
+    "no nope sorry wait mean scratch make actually again correction oops rather".split()
+)
+_BEFORE_NUMBER: Final = (BETWEEN | words("answers.before_number")) - _SLIPS
+_WAITING: Final = BETWEEN | frozenset(
+    "on and the last one more digit digits uh-huh mm-hm mm-hmm sir madam ma'am".split()
+)
+_FEW_WORDS: Final = 3
+"""Words before a number that do not say whose it is: "it's at"."""
+_START, _END = 4, 3
+"""Digits with which a number read back begins as it was given, and of an end that says which it is."""
+
+
+@dataclass(slots=True)
+class Dictation:
+    """A telephone number of the user while it is given, over as many turns as it takes."""
+
+    opening: str
+    """The key of `_WHOLE`: how surely a telephone number was asked for."""
+    offered: str = ""
+    """The number that the agent has, and asks about."""
+    given: str = ""
+    """All digits that the user said, slips and all."""
+    clean: str = ""
+    """The digits that each turn of theirs began with."""
+    slipped: bool = False
+    """Whether the user put one of these right."""
+    echoed: str = ""
+    """The digits that the agent repeated."""
+
+    @classmethod
+    def asked(cls, said: str) -> Dictation | None:
+        """One that the agent's words begin: a question for the user's number, or whether it is right."""
+        about = fold(said) + " "
+        if not (_MAY_ASK_NUMBER.search(about) or _FIGURES.search(about)):
+            return None
+        asked = sentences(said)
+        openings = (_opening(asked[: at + 1], of_another=False)[0] for at in range(len(asked)))
+        opening = next((opening for opening in openings if opening in _WHOLE), "")
+        offered = next((run for run in _digits_in(said) if _WHOLE["my number is"].fullmatch(run)), "")
+        yours = _ADDRESSED.search(about) and not _OTHERS_NUMBER.search(about)
+        return cls(opening or "my number is", offered) if opening or (offered and yours) else None
+
+    @classmethod
+    def begun(cls, said: str) -> Dictation | None:
+        """One that the user's words begin without being asked: "ring me on oh seven"."""
+        return cls("my phone number is") if _GIVES_NUMBER.search(fold(said)) else None
+
+    def hear(self, said: str) -> bool:
+        """Take what the user said; returns whether it has digits of a number of theirs."""
+        before, found = "", ""
+        for part in _STOP.split(in_figures(said)):
+            numbers = [(run, start) for run, start, _ in runs(written(part))]
+            # "the new one is oh seven": a single digit may be no number
+            start = next((start for run, start in numbers if run[1:]), numbers[0][1] if numbers else 0)
+            head = part[:start]
+            whose = fold(head if len(head.split()) >= _FEW_WORDS else f"{before} {head}") + " "
+            own = max((match.end() for match in _OWN_NUMBER.finditer(whose)), default=-1)
+            if numbers and any(match.end() > own for match in _OTHERS_NUMBER.finditer(whose)):
+                break
+            found += "".join(run for run, _ in numbers)
+            before = part
+        if found and not self.given.endswith(found):
+            self.given += found
+            self._start_of(said)
+        return bool(found)
+
+    def _start_of(self, said: str) -> None:
+        for word in in_figures(said).split():
+            low = fold(word).strip(_CLOSING)
+            self.slipped = self.slipped or low in _SLIPS
+            if low not in _BEFORE_NUMBER and not low.replace("-", "").isdigit():
+                return
+            self.clean += re.sub(r"\D", "", low)
+
+    def read_back(self, said: str) -> str:
+        """The number, if the agent's words `said` complete it; else an empty string.
+
+        What the agent reads back counts if the user said each of its digits, in that order. Without that,
+        the number counts if the user made no slip, and the agent goes on to something else.
+        """
+        runs_said = _digits_in(said)
+        self.echoed += "".join(runs_said)
+        whole, told = _WHOLE[self.opening], self.offered + self.given
+        said_whole = [run for run in runs_said if whole.fullmatch(run)]
+        for number in [*said_whole, self.echoed] if self.given else ():
+            begun = number[:_START] in told and number != self.offered
+            if begun and whole.fullmatch(number) and _in_order(number, told):
+                return number
+        if said_whole or self.slipped:
+            return ""
+        if len(self.clean) >= _END and self.offered.endswith(self.clean):
+            return self.offered
+        return self.clean if whole.fullmatch(self.clean) and not self.goes_on(said) else ""
+
+    def goes_on(self, said: str) -> bool:
+        """Whether the agent's words `said` only wait for more of the number."""
+        words_said = (word.strip(_CLOSING) for word in fold(said).split())
+        return is_bare(in_figures(said)) or _WAITING.issuperset(words_said)
+
+
+def _digits_in(said: str) -> list[str]:
+    return [run for run, _, _ in runs(written(in_figures(said)))] if _FIGURES.search(said.casefold()) else []
+
+
+def _in_order(digits: str, among: str) -> bool:
+    rest = iter(among)
+    return all(digit in rest for digit in digits)
 
 
 # -- another voice, known by words alone: "I'll hand you over to Mei", "me again"

@@ -27,6 +27,7 @@ from echoic.english.lexicon import wordlike
 from echoic.memory.records import Span, joined, masked
 from echoic.ranking.indexing import AGENT, USER, key_words
 from echoic.text import MARKER, STOP, fold, word_of
+from echoic.text.spoken_numbers import is_bare, runs, views_of
 from echoic.types import Memory, Turn
 
 _WORD: Final = re.compile(r"[eE]-mails?|[^\W_]+(?:['’][^\W_]+)*")
@@ -34,6 +35,8 @@ LONG: Final = 4
 """Content words from which a value counts as a statement, which is found by most of its words."""
 _SAYS_SO: Final = frozenset("yes no true false".split())
 """Values that say nothing without their key."""
+_LEAST_GIVEN, _LEAST_REPEATED = 2, 3
+"""The digits of a part of a number: in a turn that gave it, and in one that repeats it."""
 NUMBER_FIGURES: Final = 9
 """Last digits of a telephone number that are compared; the prefix depends on where one dials from."""
 
@@ -154,6 +157,11 @@ class Claim:
         return "".join(c for c in self.text if c.isdigit())[-NUMBER_FIGURES:]
 
     @property
+    def in_parts(self) -> bool:
+        """Whether it is a number that was given over several turns."""
+        return len(self.sources) > 1 and not self.is_statement and len(self.figures) == NUMBER_FIGURES
+
+    @property
     def is_common(self) -> bool:
         """Whether the value is an ordinary word as well: "reading"."""
         return len(self.text.split()) == 1 and wordlike(self.text)
@@ -255,7 +263,7 @@ class TextPassage:
         return found
 
     def _as_written(self, claim: Claim) -> list[Span]:
-        """An address or a number, whatever separates its digits."""
+        """An address or a number, whatever separates its digits and however they are said."""
         if "@" in claim.text:
             return [
                 (m.start(), m.end()) for m in re.finditer(re.escape(claim.text), self.text, re.IGNORECASE)
@@ -263,8 +271,25 @@ class TextPassage:
         if not claim.figures:
             return []
         between = r"[\s().\-]*"
-        pattern = rf"(?:\+?\d[\d\s().\-]*)?{between.join(claim.figures)}(?!\d)"
-        return [(m.start(), m.end()) for m in re.finditer(pattern, self.text)]
+        pattern = re.compile(rf"(?:\+?\d[\d\s().\-]*)?{between.join(claim.figures)}(?!\d)")
+        # "oh seven seven double oh" as well
+        return joined(
+            view.origin(*found.span())
+            for view in views_of(self.text)
+            for found in pattern.finditer(view.text)
+        )
+
+    def parts(self, claim: Claim, *, source: bool) -> list[Span]:
+        """Where a turn that gave a part of a number, or one that repeats it, says that part."""
+        digits = re.sub(r"\D", "", claim.text)
+        is_only_number = source and is_bare(self.text)
+        least = _LEAST_GIVEN if source else _LEAST_REPEATED
+        return joined(
+            view.origin(start, end)
+            for view in views_of(self.text)
+            for run, start, end in runs(view)
+            if is_only_number or (len(run) >= least and run in digits)
+        )
 
     def sentence(self, at: Span) -> Span:
         return self._between(_SENTENCE_END, at, at)
@@ -465,6 +490,8 @@ def _valued(
                 others.append(clause)
     if not found and not at and claim.key and claim.key in _RULED:
         found = [c for c in _all_clauses(passage) if passage.hears(c, claim)]
+    if claim.in_parts and not found and (source or (close and passage.speaker == AGENT)):
+        found = passage.parts(claim, source=source)
     # beside a span that says it, in an answer and in an echo, the value alone is meant
     beside = bool(found) and (passage.cased or not claim.is_common)
     calls = claim.calls and passage.speaker == AGENT

@@ -7,6 +7,7 @@ recalled. Summaries, and memories with the same words, are retracted too.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -239,7 +240,8 @@ async def hide_taken_back(
     said = {turn.id: turn for turn in (*context, *turns)}
     asked = {turn.id for turn in turns if of_user(turn) and asks_to_forget(turn.heard_text)}
     named = [one for one in changes if isinstance(one, TakeBack) and not asked.isdisjoint(one.source)]
-    whole = _withheld_whole(turns, context, retracted)
+    numbers = [tuple(given.id for given in number.turns) for number in stretch.numbers.values()]
+    whole = _withheld_whole(turns, context, [*numbers, *(memory.source for memory in retracted)])
     echoed = any(turn.speaker == "agent" and turn.heard != "" for turn in turns)
     near = (turn.heard_text for turn in (*context, *turns))
     if not (named or whole or retracted or (echoed and asks_to_forget("\n".join(near)))):
@@ -257,6 +259,9 @@ async def hide_taken_back(
     shown = [said[name] for name in whole if name in said and visible(said[name].heard_text)]
     memories += [_whole(turn, at) for turn in shown]
     spared = {turn.id for turn in turns if of_user(turn) and turn.id not in asked}
+    # a number given over several turns: none of them states what replaces it
+    given = [memory.source for memory in retracted if memory.superseded_by is None and memory.source[1:]]
+    spared -= {*itertools.chain(*given)} - {*itertools.chain(*(memory.source for memory in kept))}
     ends = bool(named or retracted)
     await hide(
         store, scope, memories, whole=whole, spared=spared - whole, until=turns[-1].id, derived=ends, at=at
@@ -270,8 +275,13 @@ async def withdraw(store: Store, scope: Scope, retracted: Sequence[Memory]) -> N
         await store.write(scope.everyone, [Drop(kind=PROPOSAL, id=one.id) for one in proposed])
 
 
-def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequence[Memory]) -> set[str]:
-    """Turns that must not be kept at all: "off the record", and what "forget that" refers to."""
+def _withheld_whole(
+    turns: Sequence[Turn], context: Sequence[Turn], together: Sequence[Sequence[str]]
+) -> set[str]:
+    """Turns that must not be kept at all: "off the record", and what "forget that" refers to.
+
+    Turns that say one thing `together` go together.
+    """
     whole: set[str] = set()
     new, before = {turn.id for turn in turns}, list[Turn]()
     for turn in (*context, *turns):
@@ -279,8 +289,7 @@ def _withheld_whole(turns: Sequence[Turn], context: Sequence[Turn], gone: Sequen
             continue
         if turn.id in new and takes_back(turn.heard_text):
             meant = {turn.id, *meant_by_that(turn, before)}
-            # a number may be given in several turns
-            whole |= meant.union(*(memory.source for memory in gone if not meant.isdisjoint(memory.source)))
+            whole |= meant.union(*(said for said in together if not meant.isdisjoint(said)))
         elif turn.id in new and hushes(turn.heard_text):
             whole.add(turn.id)
         before.append(turn)

@@ -8,7 +8,7 @@ recognition confidence is marked unconfirmed until it is said again clearly or a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from functools import cache
@@ -19,7 +19,15 @@ from echoic.english.phrases import slug
 from echoic.english.slots import beside, rivals
 from echoic.errors import EchoicError
 from echoic.memory.extraction.known_facts import same_words, statement_of
-from echoic.memory.extraction.turns import affirmed, is_doubted, is_sure, may_ask, mentions, of_user
+from echoic.memory.extraction.turns import (
+    NumberGiven,
+    affirmed,
+    is_doubted,
+    is_sure,
+    may_ask,
+    mentions,
+    of_user,
+)
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
@@ -97,6 +105,8 @@ class Reading:
     """Ids of turns that the user asked not to keep."""
     of_another: bool = False
     """Whether the talk was about somebody else before `context`."""
+    numbers: Mapping[str, NumberGiven] = field(default_factory=dict)
+    """See `numbers_given`. Facts may cite the turns that gave them, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +279,8 @@ Duplicates = Callable[[str, Sequence[Memory]], Memory | None]
 class Reconciler:
     """Applies the changes of one run to a ledger of the user's own scope.
 
-    A change may cite only `turns`; the first of them may affirm what the agent read back in `context`.
+    A change may cite only `turns`, and a new fact those of `also`; the first of `turns` may affirm what the
+    agent read back in `context`.
     `past` are ended memories that may hold again. Without `duplicates`, only the same slot can hold the same;
     without `undone`, only known slots are checked for later corrections.
     """
@@ -285,11 +296,13 @@ class Reconciler:
         duplicates: Duplicates | None = None,
         undone: Callable[[str, datetime], bool] | None = None,
         context: Sequence[Turn] = (),
+        also: Iterable[Turn] = (),
         third_parties: ThirdParties = "keep",
     ) -> None:
         self._third_parties = third_parties
         self._ledger = ledger
         self._turns = {turn.id: turn for turn in turns if of_user(turn) and turn.id not in withheld}
+        self._also = {turn.id: turn for turn in also if turn.id not in withheld}
         self._all = {turn.id: turn for turn in turns}
         self._before = {turn.id: turn for turn in (*context, *turns)}
         self._known = known
@@ -345,7 +358,7 @@ class Reconciler:
             await self._retract(change, last)
 
     def _cited(self, name: str, *, ends: bool) -> Turn | None:
-        turn = self._all.get(name) if ends else self._turns.get(name)
+        turn = self._all.get(name) if ends else (self._turns.get(name) or self._also.get(name))
         return turn if turn and of_user(turn) else None
 
     async def _add(self, fact: Fact, cited: Sequence[Turn], last: Turn) -> None:

@@ -32,6 +32,7 @@ from echoic.memory.extraction.reconciliation import (
 )
 from echoic.memory.extraction.turns import (
     RECENT,
+    NumberGiven,
     affirmed,
     answers_about_another,
     asked_in,
@@ -53,6 +54,8 @@ from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"
 """Replaces a masked secret while a text is cut into words, which would strip the marker's brackets."""
+_WITH_COUNTRY: Final = 11
+"""Digits from which a telephone number begins with the code of its country."""
 PAUSE_S: Final = 0.001
 """Seconds for which the loop yields after each turn: otherwise threads that encode and search for a question
 each wait 5 ms for the interpreter."""
@@ -85,12 +88,15 @@ class RuleExtractor:
                 meant = meant_by_that(turn, turns[:place])
                 previous = [item for name in meant for item in by_turn.get(name, ())]
             asked = asked_in(before)
-            told = _told(asked, turn, of_another=turn.id in of_another)
-            heard = by_turn[turn.id] = _hear(told, recent, previous, asked)
+            number = reading.numbers.get(turn.id)
+            told = _said_whole(number) if number else _told(asked, turn, of_another=turn.id in of_another)
+            heard = _hear(told, recent, previous, asked)
+            source = tuple(given.id for given in number.turns) if number else (turn.id,)
+            by_turn |= dict.fromkeys(source, heard)
             if place < len(reading.context):
                 continue
             for item in heard:
-                changes += _changes(item, turn)
+                changes += _changes(item, source)
             gone = _unlearned(turn, reading)
             changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
             await asyncio.sleep(PAUSE_S)  # a turn takes about a millisecond, and audio runs on this loop
@@ -135,6 +141,12 @@ def _hear(
     return heard
 
 
+def _said_whole(number: NumberGiven) -> str:
+    has_country = len(number.digits) >= _WITH_COUNTRY and number.digits[0] not in "01"
+    country = "+" if has_country else ""
+    return f"my phone number is {country}{number.digits}"
+
+
 def _since(recent: _Recent) -> str:
     """The user's turns after the last one that was read."""
     behind: list[str] = []
@@ -146,8 +158,7 @@ def _since(recent: _Recent) -> str:
     return "\n".join(behind)
 
 
-def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
-    source = (turn.id,)
+def _changes(item: SelfStatement, source: tuple[str, ...]) -> list[Change]:
     if item.retracts:
         return [TakeBack(key=item.key, text=item.text, context=item.context, source=source)]
     fact = Fact(
@@ -208,7 +219,11 @@ class RuleReader:
             return None
         hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
         reading = Reading(
-            turns=stretch.turns, context=stretch.context, withheld=hushed, of_another=stretch.of_another
+            turns=stretch.turns,
+            context=stretch.context,
+            withheld=hushed,
+            of_another=stretch.of_another,
+            numbers=stretch.numbers,
         )
         changes = await self._extractor.extract(reading)
         needed = any(isinstance(change, (Unlearn, TakeBack)) for change in changes)
@@ -223,6 +238,7 @@ class RuleReader:
             known=known.memories,
             past=known.past,
             context=context,
+            also=itertools.chain.from_iterable(given.turns for given in stretch.numbers.values()),
             third_parties=rule,
         )
         distilled = await reconciler.take(changes)

@@ -52,6 +52,7 @@ from echoic.memory.extraction.reconciliation import Add, Change, Doubt, Fact, Re
 from echoic.memory.extraction.rule_reader import told_by_user
 from echoic.memory.extraction.turns import answers_about_another
 from echoic.text import content_stems, content_words
+from echoic.text.spoken_numbers import in_figures, is_bare
 from echoic.types import Memory, Turn
 
 _GIVEN_UP: Final = (
@@ -414,6 +415,8 @@ def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterato
     slots = {one.key.partition(":")[0] for one in alone}
     asked = asked or any(memory.key and memory.key.partition(":")[0] not in slots for memory in kept)
     found = clauses(told)[:_PER_TURN]
+    # "It's oh seven seven double oh": a part of a number, or one of which it is not known what it is
+    found = [clause for clause in found if not is_bare(in_figures(clause.text))]
     for clause in found if bare else itertools.dropwhile(lambda one: not says_whose(one.text), found):
         yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
 

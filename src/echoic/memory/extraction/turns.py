@@ -17,6 +17,7 @@ from echoic.english import SelfStatement, listen
 from echoic.english.forget_requests import forget_request
 from echoic.english.listener import hushed
 from echoic.english.sentences import (
+    Dictation,
     asks_about_another,
     hands_over,
     is_back,
@@ -337,6 +338,37 @@ def answers_about_another(turns: Iterable[Turn], *, of_another: bool = False) ->
     return frozenset(ids), of_another
 
 
+@dataclass(frozen=True, slots=True)
+class NumberGiven:
+    """A telephone number of the user that is whole after a turn of the agent."""
+
+    digits: str
+    turns: tuple[Turn, ...]
+    """The turns in which the user gave it."""
+
+
+def numbers_given(turns: Iterable[Turn]) -> dict[str, NumberGiven]:
+    """By the id of the agent's turn after which it is whole, each number that was given and read back."""
+    found: dict[str, NumberGiven] = {}
+    pending: Dictation | None = None
+    given: list[Turn] = []
+    for turn in turns:
+        text = turn.heard_text
+        if turn.speaker == "agent":
+            if pending and (number := pending.read_back(text)):
+                found[turn.id] = NumberGiven(number, tuple(given))
+                pending, given = replace(pending, offered=number, given="", clean="", echoed=""), []
+            elif asked := Dictation.asked(text):
+                pending, given = asked, []
+            elif pending and not pending.goes_on(text):
+                pending = None
+        elif of_user(turn):
+            if pending is None and (begun := Dictation.begun(text)):
+                pending, given = begun, []
+            given += [turn] if pending and pending.hear(text) else []
+    return found
+
+
 CONTEXT = 6
 """Turns before the cursor that are read again, for references."""
 _VOICES: Final = 40
@@ -357,6 +389,8 @@ class Stretch:
     """By id, the turns, here or before, with words that were taken back, without those words."""
     of_another: bool = False
     """Whether the talk was about somebody else before `context`."""
+    numbers: Mapping[str, NumberGiven] = field(default_factory=dict)
+    """See `numbers_given`; without what was unlearned."""
 
     @property
     def end(self) -> int:
@@ -392,13 +426,15 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
     turns = tuple(map(turn_of, records))
     earlier = tuple(turn_of(record) for record in reversed(before))
     forgotten = frozenset(record.id for record in (*records, *before) if is_unlearned(record))
+    unlearned = forgotten | of_another_voice((*earlier, *turns))
     return Stretch(
         turns=turns,
         seqs=tuple(record.seq for record in records),
         context=earlier[-CONTEXT:],
-        unlearned=forgotten | of_another_voice((*earlier, *turns)),
+        unlearned=unlearned,
         recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
         of_another=answers_about_another(earlier[:-CONTEXT])[1],
+        numbers=numbers_given(turn for turn in (*earlier, *turns) if turn.id not in unlearned),
     )
 
 
