@@ -435,16 +435,22 @@ def _is_number(opening: str, line: str) -> bool:
 
 # -- a telephone number that is given in parts, and read back
 
-_MAY_ASK_NUMBER: Final = re.compile(r"number|\byours\b|mobile|landline|\bcell\b")
+_PHONE_ASKED: Final = pattern("answers.phone_asked")
+_NUMBER_ASKED: Final = pattern("answers.number_asked")
+_YOURS_ASKED: Final = pattern("answers.yours_asked")
+_AGENTS_NUMBER: Final = pattern("answers.agents_number")
+_OTHER_KIND: Final = pattern("answers.other_kind")
 _OWN_NUMBER: Final = pattern("answers.own_number")
 _OTHERS_NUMBER: Final = pattern("answers.others_number")
 _GIVES_NUMBER: Final = pattern("answers.gives_number")
-_NATIONAL: Final = r"0\d{9,10}|(?:44|61|91|353)\d{9,10}"
+_ABROAD: Final = "abroad"
 _WHOLE: Final = {
-    "my number is": re.compile(_NATIONAL),
-    "my phone number is": re.compile(rf"{_NATIONAL}|1?[2-9]\d{{9}}"),
+    "my number is": re.compile(r"0\d{9,10}"),
+    "my phone number is": re.compile(r"0\d{9,10}|1?[2-9]\d{9}"),
+    _ABROAD: re.compile(r"[1-9]\d{8,14}"),
 }
-"""A whole number; where only "a number" was asked for, one that cannot be a policy's."""
+"""A whole number; where only "a number" was asked for, one that cannot be a policy's; and after a "+"."""
+_PLUS: Final = re.compile(r"\bplus (?=\d)", re.IGNORECASE)
 _STOP: Final = re.compile(r"[.!?;\n]+(?!\d)")
 _SLIPS: Final = frozenset(
     "no nope sorry wait mean scratch make actually again correction oops rather".split()
@@ -455,6 +461,8 @@ _WAITING: Final = BETWEEN | frozenset(
 )
 _FEW_WORDS: Final = 3
 """Words before a number that do not say whose it is: "it's at"."""
+_LONGEST_CODE: Final = 3
+"""Digits of the code of a country."""
 _START, _END = 4, 3
 """Digits with which a number read back begins as it was given, and of an end that says which it is."""
 
@@ -463,7 +471,7 @@ _START, _END = 4, 3
 class Dictation:
     """A telephone number of the user while it is given, over as many turns as it takes."""
 
-    opening: str
+    kind: str
     """The key of `_WHOLE`: how surely a telephone number was asked for."""
     offered: str = ""
     """The number that the agent has, and asks about."""
@@ -479,15 +487,14 @@ class Dictation:
     @classmethod
     def asked(cls, said: str) -> Dictation | None:
         """One that the agent's words begin: a question for the user's number, or whether it is right."""
-        about = fold(said) + " "
-        if not (_MAY_ASK_NUMBER.search(about) or _FIGURES.search(about)):
-            return None
-        asked = sentences(said)
-        openings = (_opening(asked[: at + 1], of_another=False)[0] for at in range(len(asked)))
-        opening = next((opening for opening in openings if opening in _WHOLE), "")
+        lines = [one.line for one in sentences(said)]
+        asked = [line for line in lines if not (_OTHERS_NUMBER.search(line) or _OTHER_KIND.search(line))]
         offered = next((run for run in _digits_in(said) if _WHOLE["my number is"].fullmatch(run)), "")
-        yours = _ADDRESSED.search(about) and not _OTHERS_NUMBER.search(about)
-        return cls(opening or "my number is", offered) if opening or (offered and yours) else None
+        if any(map(_PHONE_ASKED.search, asked)) or any(map(_YOURS_ASKED.search, lines)):
+            return cls("my phone number is", offered)
+        yours = [line for line in asked if _ADDRESSED.search(line) and not _AGENTS_NUMBER.search(line)]
+        asks = any(map(_NUMBER_ASKED.search, asked))
+        return cls("my number is", offered) if asks or (offered and yours) else None
 
     @classmethod
     def begun(cls, said: str) -> Dictation | None:
@@ -497,7 +504,7 @@ class Dictation:
     def hear(self, said: str) -> bool:
         """Take what the user said; returns whether it has digits of a number of theirs."""
         before, found = "", ""
-        for part in _STOP.split(in_figures(said)):
+        for part in _STOP.split(_figures_in(said)):
             numbers = [(run, start) for run, start, _ in runs(written(part))]
             # "the new one is oh seven": a single digit may be no number
             start = next((start for run, start in numbers if run[1:]), numbers[0][1] if numbers else 0)
@@ -511,13 +518,14 @@ class Dictation:
         if found and not self.given.endswith(found):
             self.given += found
             self._start_of(said)
+            self.kind = _ABROAD if re.search(r"\+\d", _figures_in(said)) else self.kind
         return bool(found)
 
     def _start_of(self, said: str) -> None:
-        for word in in_figures(said).split():
+        for word in _figures_in(said).split():
             low = fold(word).strip(_CLOSING)
             self.slipped = self.slipped or low in _SLIPS
-            if low not in _BEFORE_NUMBER and not low.replace("-", "").isdigit():
+            if low not in _BEFORE_NUMBER and not re.fullmatch(r"\+?[\d-]+", low):
                 return
             self.clean += re.sub(r"\D", "", low)
 
@@ -527,11 +535,24 @@ class Dictation:
         What the agent reads back counts if the user said each of its digits, in that order. Without that,
         the number counts if the user made no slip, and the agent goes on to something else.
         """
-        runs_said = _digits_in(said)
+        number = self._repeated(_digits_in(said), is_end=not self.goes_on(said))
+        if not number or self.kind != _ABROAD:
+            return number
+        # the code of a country is often not read back
+        code = self.given.removesuffix(number) if self.given.endswith(number) else ""
+        whole = code + number if len(code) <= _LONGEST_CODE else number
+        return f"+{whole}" if self.given.startswith(whole[:2]) else number
+
+    def _repeated(self, runs_said: Sequence[str], *, is_end: bool) -> str:
+        before = self.echoed
         self.echoed += "".join(runs_said)
-        whole, told = _WHOLE[self.opening], self.offered + self.given
+        whole, told = _WHOLE[self.kind], self.offered + self.given
         said_whole = [run for run in runs_said if whole.fullmatch(run)]
-        for number in [*said_whole, self.echoed] if self.given else ():
+        # "five five five oh one" repeats, and is no end yet
+        echoes = [
+            digits for digits in (before, self.echoed) if is_end and self.given.endswith(digits[-_END:])
+        ]
+        for number in (*said_whole, *echoes) if self.given else ():
             begun = number[:_START] in told and number != self.offered
             if begun and whole.fullmatch(number) and _in_order(number, told):
                 return number
@@ -539,16 +560,20 @@ class Dictation:
             return ""
         if len(self.clean) >= _END and self.offered.endswith(self.clean):
             return self.offered
-        return self.clean if whole.fullmatch(self.clean) and not self.goes_on(said) else ""
+        return self.clean if is_end and whole.fullmatch(self.clean) else ""
 
     def goes_on(self, said: str) -> bool:
         """Whether the agent's words `said` only wait for more of the number."""
         words_said = (word.strip(_CLOSING) for word in fold(said).split())
-        return is_bare(in_figures(said)) or _WAITING.issuperset(words_said)
+        return is_bare(_figures_in(said)) or _WAITING.issuperset(words_said)
+
+
+def _figures_in(said: str) -> str:
+    return _PLUS.sub("+", in_figures(said))
 
 
 def _digits_in(said: str) -> list[str]:
-    return [run for run, _, _ in runs(written(in_figures(said)))] if _FIGURES.search(said.casefold()) else []
+    return [run for run, _, _ in runs(written(_figures_in(said)))] if _FIGURES.search(said.casefold()) else []
 
 
 def _in_order(digits: str, among: str) -> bool:

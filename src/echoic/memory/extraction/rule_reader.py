@@ -32,7 +32,6 @@ from echoic.memory.extraction.reconciliation import (
 )
 from echoic.memory.extraction.turns import (
     RECENT,
-    NumberGiven,
     affirmed,
     answers_about_another,
     asked_in,
@@ -54,8 +53,6 @@ from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"
 """Replaces a masked secret while a text is cut into words, which would strip the marker's brackets."""
-_WITH_COUNTRY: Final = 11
-"""Digits from which a telephone number begins with the code of its country."""
 PAUSE_S: Final = 0.001
 """Seconds for which the loop yields after each turn: otherwise threads that encode and search for a question
 each wait 5 ms for the interpreter."""
@@ -89,7 +86,11 @@ class RuleExtractor:
                 previous = [item for name in meant for item in by_turn.get(name, ())]
             asked = asked_in(before)
             number = reading.numbers.get(turn.id)
-            told = _said_whole(number) if number else _told(asked, turn, of_another=turn.id in of_another)
+            told = (
+                f"my phone number is {number.digits}"
+                if number
+                else _told(asked, turn, of_another=turn.id in of_another)
+            )
             heard = _hear(told, recent, previous, asked)
             source = tuple(given.id for given in number.turns) if number else (turn.id,)
             by_turn |= dict.fromkeys(source, heard)
@@ -139,12 +140,6 @@ def _hear(
     heard = [item for item in every if MASKED not in item.text.casefold()]
     recent.append((said, heard))
     return heard
-
-
-def _said_whole(number: NumberGiven) -> str:
-    has_country = len(number.digits) >= _WITH_COUNTRY and number.digits[0] not in "01"
-    country = "+" if has_country else ""
-    return f"my phone number is {country}{number.digits}"
 
 
 def _since(recent: _Recent) -> str:

@@ -343,6 +343,7 @@ class NumberGiven:
     """A telephone number of the user that is whole after a turn of the agent."""
 
     digits: str
+    """With a "+" before the code of a country, if that was said."""
     turns: tuple[Turn, ...]
     """The turns in which the user gave it."""
 
