@@ -459,6 +459,7 @@ _BEFORE_NUMBER: Final = (BETWEEN | words("answers.before_number")) - _SLIPS
 _WAITING: Final = BETWEEN | frozenset(
     "on and the last one more digit digits uh-huh mm-hm mm-hmm sir madam ma'am".split()
 )
+_THANKS: Final = frozenset("thanks thank perfect lovely brilliant excellent cheers noted".split())
 _FEW_WORDS: Final = 3
 """Words before a number that do not say whose it is: "it's at"."""
 _LONGEST_CODE: Final = 3
@@ -535,7 +536,7 @@ class Dictation:
         What the agent reads back counts if the user said each of its digits, in that order. Without that,
         the number counts if the user made no slip, and the agent goes on to something else.
         """
-        number = self._repeated(_digits_in(said), is_end=not self.goes_on(said))
+        number = self._repeated(_digits_in(said), is_end=self._has_all(said))
         if not number or self.kind != _ABROAD:
             return number
         # the code of a country is often not read back
@@ -563,9 +564,15 @@ class Dictation:
         return self.clean if is_end and whole.fullmatch(self.clean) else ""
 
     def goes_on(self, said: str) -> bool:
-        """Whether the agent's words `said` only wait for more of the number."""
-        words_said = (word.strip(_CLOSING) for word in fold(said).split())
-        return is_bare(_figures_in(said)) or _WAITING.issuperset(words_said)
+        """Whether the agent's words `said` wait for more of the number, or may."""
+        return is_bare(_figures_in(said)) or _WAITING.issuperset(_words_of(said))
+
+    def _has_all(self, said: str) -> bool:
+        return not self.goes_on(said) or not _THANKS.isdisjoint(_words_of(said))
+
+
+def _words_of(said: str) -> list[str]:
+    return [word.strip(_CLOSING) for word in fold(said).split()]
 
 
 def _figures_in(said: str) -> str:
