@@ -435,6 +435,8 @@ def _is_number(opening: str, line: str) -> bool:
 
 # -- a telephone number that is given in parts, and read back
 
+# Every question for a number has one of these; others need not be cut into sentences.
+_MAY_ASK_NUMBER: Final = re.compile(r"number|phone|mobile|cell|landline|whatsapp|yours|\d\d", re.IGNORECASE)
 _PHONE_ASKED: Final = pattern("answers.phone_asked")
 _NUMBER_ASKED: Final = pattern("answers.number_asked")
 _YOURS_ASKED: Final = pattern("answers.yours_asked")
@@ -488,6 +490,8 @@ class Dictation:
     @classmethod
     def asked(cls, said: str) -> Dictation | None:
         """One that the agent's words begin: a question for the user's number, or whether it is right."""
+        if not _MAY_ASK_NUMBER.search(said):
+            return None
         lines = [one.line for one in sentences(said)]
         asked = [line for line in lines if not (_OTHERS_NUMBER.search(line) or _OTHER_KIND.search(line))]
         offered = next((run for run in _digits_in(said) if _WHOLE["my number is"].fullmatch(run)), "")

@@ -372,6 +372,8 @@ def numbers_given(turns: Iterable[Turn]) -> dict[str, NumberGiven]:
 
 CONTEXT = 6
 """Turns before the cursor that are read again, for references."""
+_DICTATED: Final = 16
+"""Turns before the cursor in which a number may have been begun."""
 _VOICES: Final = 40
 """Turns before the cursor in which the telephone may have been given to somebody else."""
 
@@ -435,7 +437,7 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
         unlearned=unlearned,
         recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
         of_another=answers_about_another(earlier[:-CONTEXT])[1],
-        numbers=numbers_given(turn for turn in (*earlier, *turns) if turn.id not in unlearned),
+        numbers=numbers_given(turn for turn in (*earlier[-_DICTATED:], *turns) if turn.id not in unlearned),
     )
 
 
