@@ -102,6 +102,14 @@ def test_an_order_about_what_was_told_is_one(said):
 @pytest.mark.parametrize(
     "said",
     [
+        "I don't remember that number.",
+        "I don't keep that number on me.",
+        "They don't keep that date.",
+        "I can't note that number down, I'm driving.",
+        "Don't write that name on the cake.",
+        "Don't put that address on the parcel.",
+        "Don't keep calling that number.",
+        "Don't forget that date.",
         "I don't want to stay on this tariff.",
         "I don't want to stay in that hotel again.",
         "I don't want to go anywhere on Sunday.",
@@ -136,6 +144,10 @@ def test_the_same_verbs_in_another_sense_are_no_request(said):
 @pytest.mark.parametrize(
     "said",
     [
+        "Actually don't keep that number.",
+        "Don't write that address down.",
+        "Could you not keep that name, please?",
+        "No, don't put that number on file.",
         "Could you not have that written?",
         "Can you not write that down?",
         "You don't have to keep that.",

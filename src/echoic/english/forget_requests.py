@@ -346,7 +346,7 @@ def _divided(said: str) -> tuple[str, list[str]]:
 
 
 def _asks_in(part: str) -> bool:
-    return bool(re.search(r"\b(?:don't|not|never|forget|delete|erase|out|off)\b", _low(part)))
+    return bool(re.search(r"n't\b|\b(?:not|never|forget|delete|erase|out|off)\b", _low(part)))
 
 
 def _without(said: str, names: set[str]) -> str:
