@@ -27,7 +27,7 @@ from echoic.english.lexicon import wordlike
 from echoic.memory.records import Span, joined, masked
 from echoic.ranking.indexing import AGENT, USER, key_words
 from echoic.text import MARKER, STOP, fold, word_of
-from echoic.text.spoken_numbers import is_bare, runs, views_of
+from echoic.text.spoken_numbers import View, is_bare, runs, views_of
 from echoic.types import Memory, Turn
 
 _WORD: Final = re.compile(r"[eE]-mails?|[^\W_]+(?:['’][^\W_]+)*")
@@ -234,6 +234,10 @@ class TextPassage:
         return [word for word in self.words if not word.stop]
 
     @cached_property
+    def _views(self) -> list[View]:
+        return views_of(self.text)
+
+    @cached_property
     def stems(self) -> frozenset[str]:
         return frozenset(word.stem for word in self.words)
 
@@ -274,9 +278,7 @@ class TextPassage:
         pattern = re.compile(rf"(?:\+?\d[\d\s().\-]*)?{between.join(claim.figures)}(?!\d)")
         # "oh seven seven double oh" as well
         return joined(
-            view.origin(*found.span())
-            for view in views_of(self.text)
-            for found in pattern.finditer(view.text)
+            view.origin(*found.span()) for view in self._views for found in pattern.finditer(view.text)
         )
 
     def parts(self, claim: Claim, *, source: bool) -> list[Span]:
@@ -286,7 +288,7 @@ class TextPassage:
         least = _LEAST_GIVEN if source else _LEAST_REPEATED
         return joined(
             view.origin(start, end)
-            for view in views_of(self.text)
+            for view in self._views
             for run, start, end in runs(view)
             if is_only_number or (len(run) >= least and run in digits)
         )
