@@ -125,3 +125,25 @@ def test_a_key_is_named_in_any_order_and_form():
         content_words("dog_name".replace("_", " "))
     )
     assert key_facet(content_words("cat name")) != key_facet(content_words("dog name"))
+
+
+@pytest.mark.parametrize(
+    ("key", "question"),
+    [
+        ("home", "where do I live?"),
+        ("employer", "where do I work?"),
+        ("age", "how old am I?"),
+        ("birthday", "when was I born?"),
+        ("phone", "what's my mobile?"),
+        ("occupation", "what's my job?"),
+        ("wife_name", "who am I married to?"),
+        ("address", "where's my house?"),
+    ],
+)
+def test_a_value_that_a_tool_set_is_found_by_the_words_of_questions_for_it(memory, key, question):
+    asked = {word.stem for word in content_words(question)}
+    assert asked & {word.stem for word, count in entry_of_memory(memory("a value", key)).words if count}
+
+
+def test_a_memory_with_a_sentence_is_found_by_its_own_words(memory):
+    assert "town" not in counts(entry_of_memory(memory("York", "home", statement="The user lives in York.")))

@@ -92,7 +92,7 @@ def patterns(package: str, name: str) -> Mapping[str, str]:
 
 # -- how a text becomes words
 
-ANALYSIS = 3
+ANALYSIS = 4
 """Version of all that follows; a store records it, and is indexed again if it differs.
 
 Stores keep what is made here, and queries are cut the same way, so a change changes the meaning of stored
