@@ -372,8 +372,8 @@ def _means_another(
         [said.question for said in sentences(asked) if _tells_of(old, said)] if _holds_name(old.key) else []
     )
     if any(about):
-        return no or old.key == "user_name" or not _similar(new, part)
-    return bool(about) and not (certain or _similar(new, part))
+        return no or old.key == "user_name" or not similar(new, part)
+    return bool(about) and not (certain or similar(new, part))
 
 
 def _tells_of(old: SelfStatement, said: Sentence) -> bool:
@@ -500,7 +500,7 @@ def _read_back(said: Sentence, kind: str, offered: set[str], old: SelfStatement)
     """Whether the values `offered` by the agent repeat `old`, or were misheard for it."""
     if kind == "name":
         own = old.key == "user_name" and "your name" in said.line
-        return own or any(_similar(value, old.text) for value in offered)
+        return own or any(similar(value, old.text) for value in offered)
     if kind in {"address", "email"}:
         return any(_ratio(value, old.text) >= _READ_ALIKE for value in offered)
     if kind != "phone":
@@ -600,10 +600,10 @@ def _akin(new: str, old: SelfStatement, slot: str) -> bool:
         return abs(int(new) - int(old.text or new)) <= _AGE_SLIP
     if known is None or old.retracts:
         return True
-    return not known.isdisjoint(fold(new).split()) or _similar(new, old.text)
+    return not known.isdisjoint(fold(new).split()) or similar(new, old.text)
 
 
-def _similar(new: str, old: str) -> bool:
+def similar(new: str, old: str) -> bool:
     """Whether they look or sound alike."""
     words, before = fold(new).split(), fold(old).split()
     return _ratio(new, old) >= _ALIKE or any(set(sound(w)) & set(sound(b)) for w in words for b in before)

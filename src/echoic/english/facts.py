@@ -139,7 +139,7 @@ def claimed_name(spot: Spot) -> RuleReading | None:
     if found is None:
         return None
     sure = PLAIN if spot.said.cased or spot.greeted else INFERRED
-    return one(found, lambda text: hear("user_name", text, confidence=sure))
+    return one(found, lambda text: _introduction(text, sure))
 
 
 def introduced(spot: Spot) -> RuleReading | None:
@@ -152,7 +152,7 @@ def introduced(spot: Spot) -> RuleReading | None:
     alone = known and said.at[spot.match.start()] == 0 and said.gap(found.end)
     if not (spot.greeted or alone or said.low(found.end) in _INTRODUCED):
         return None
-    return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
+    return one(found, _introduction)
 
 
 def named_before(spot: Spot) -> RuleReading | None:
@@ -162,7 +162,11 @@ def named_before(spot: Spot) -> RuleReading | None:
     found = names.claimed(said, start, greeted=True) if start < end else None
     if found is None or found.end != end or not said.gap(spot.at):
         return None
-    return RuleReading((hear("user_name", found.text, confidence=PLAIN),), spot.at)
+    return RuleReading((_introduction(found.text),), spot.at)
+
+
+def _introduction(name: str, confidence: float = PLAIN) -> SelfStatement:
+    return replace(hear("user_name", name, confidence=confidence), introduced=True)
 
 
 def home(spot: Spot) -> RuleReading | None:

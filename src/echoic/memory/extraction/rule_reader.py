@@ -158,6 +158,7 @@ def _changes(item: SelfStatement, turn: Turn) -> list[Change]:
         context=item.context,
         instead=item.instead,
         ends=item.ends,
+        introduced=item.introduced,
         tentative=item.key == "home" and item.confidence <= INFERRED,
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item.key, item.text)]
