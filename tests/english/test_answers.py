@@ -24,6 +24,22 @@ from echoic.english.sentences import asks_about_another, completed, speaks_of_an
          "my name is mrs pauline arkwright."),
         ("And you are?", "Gillian Rowe.", "my name is Gillian Rowe."),
         ("And who am I speaking to?", "I'm his mum, Hannah.", "my name is Hannah."),
+        ("And you are?", "Rowe. Mrs Gillian Rowe, I'm his daughter.",
+         "my name is Mrs Gillian Rowe, I'm his daughter."),
+        ("Who am I talking to?", "It's Mrs Rowe. Gillian Rowe.", "my name is Gillian Rowe."),
+        ("Your name?", "Thiago, with T, H. Thiago Alves.", "my name is Thiago Alves."),
+        ("What name is it in?", "It was on my landlord, Mr Hart, now it's on me. Ada Byron.",
+         "my name is Ada Byron."),
+        ("And your name?", "Fergus. M, A, C, K, A, Y. It's Scottish.",
+         "my name is Fergus, M, A, C, K, A, Y. It's Scottish."),
+        ("name please", "its arthur pemberton p e m b for bravo e r t o n",
+         "my name is arthur pemberton p e m b for bravo e r t o n."),
+        ("can i ask who im speaking to", "ada byron", "my name is ada byron."),
+        ("And what shall I call you?", "Ada, please.", "my name is Ada, please."),
+        ("pin three oh seven is that mister okafor", "yeah emeka okafor", "my name is emeka okafor."),
+        ("Am I speaking to Mrs Rowe?", "Yes, this is Gillian Rowe.", "my name is Gillian Rowe."),
+        ("are you registered with us", "yes carmichael yvonne", "my name is carmichael yvonne."),
+        ("Have you been to us before?", "Yes, Tom Hart.", "my name is Tom Hart."),
         ("And your number?", "Mine's 07700 900 920.", "my number is 07700 900 920."),
         ("and a number for you as well", "oh double seven double oh nine hundred nine two oh",
          "my number is oh double seven double oh nine hundred nine two oh."),
@@ -72,10 +88,45 @@ def test_a_bare_answer_becomes_a_statement(question, answer, read):
         ("Is your number still 01738 496 021?", "That's the farm."),
         ("What's your phone number?", "The same one as last time."),
         ("What's your email?", "The one you have."),
+        ("is that mister okafor", "yeah thats right"),
+        ("is that mister okafor", "yeah my son emeka okafor"),
+        ("is that mister okafor", "no emeka okafor"),
+        ("Is that Mr Okafor?", "Yes, Emeka Nwosu."),
+        ("Is that Mrs Rowe?", "Mrs Rowe is out."),
+        ("Is that Mrs Rowe?", "Yes, Gillian Rowe?"),
+        ("Is that Mrs Rowe's address?", "Yes, Gillian Rowe."),
+        ("Is that for Mrs Rowe?", "Yes, Gillian Rowe."),
+        ("are you registered with us", "yes doctor patel"),
+        ("are you registered with us", "yes victoria road"),
+        ("are you registered with us", "yes san martin"),
+        ("are you registered with us or with doctor hart", "yes alison hart"),
+        ("have you stayed with us before", "yes tom baker recommended you"),
+        ("Have you been here before?", "Yes, with my mum."),
+        ("Is your wife registered with us?", "Yes, Yvonne Carmichael."),
+        ("What name is it in?", "It's my wife's, not mine. Sarah Malik."),
     ],
 )
 def test_what_answers_nothing_about_the_speaker_stays_as_it_was_said(question, answer):
     assert completed(question, answer) == answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Baker. Tom Baker's my son.",
+        "Baker. Not Tom Baker.",
+        "Ruth. Ruth Baker was my mother.",
+        "Hughes. Like the aviator.",
+        "Baker. Is Tom Baker there?",
+        "It's on me. Call me Tuesday.",
+    ],
+)
+def test_a_sentence_behind_a_name_that_names_somebody_else_is_not_the_answer(answer):
+    assert completed("Your name?", answer) == "my name is " + answer.removeprefix("It's ")
+
+
+def test_who_confirms_another_persons_name_gives_none():
+    assert completed("is that mrs haddad", "yes samira haddad", of_another=True) == "yes samira haddad"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from echoic.english.lexicon import (
     FUNCTION,
     GIVEN,
     PLACES,
+    TITLES,
     pattern,
     source,
     table,
@@ -148,7 +149,7 @@ def introduced(spot: Spot) -> RuleReading | None:
     found = names.claimed(said, spot.at, greeted=True)
     if found is None:
         return None
-    known = said.low(spot.at) in GIVEN | names.TITLES and spot.match.group().startswith("this")
+    known = said.low(spot.at) in GIVEN | TITLES and spot.match.group().startswith("this")
     alone = known and said.at[spot.match.start()] == 0 and said.gap(found.end)
     if not (spot.greeted or alone or said.low(found.end) in _INTRODUCED):
         return None

@@ -13,7 +13,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from echoic.english.lexicon import GIVEN, pattern, source, table, wordlike, words
+from echoic.english.lexicon import (
+    FUNCTION,
+    GIVEN,
+    PLACE_WORDS,
+    PLACES,
+    TITLES,
+    pattern,
+    source,
+    table,
+    wordlike,
+    words,
+)
 from echoic.text import fold
 
 FILLERS: Final = words("sentences.fillers")
@@ -318,6 +329,14 @@ _FIGURES: Final = pattern("answers.figures")
 _ANY_NUMBER: Final = pattern("answers.any_number")
 _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
 """Digits of a whole number; the first ones of a number that is given in parts are none."""
+_NAME: Final = "my name is"
+_FULL_NAME: Final = 3
+"""The most words of a name that is given in passing."""
+_AGREED: Final = pattern("answers.agreed")
+# By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
+_IS_THAT: Final = pattern("answers.is_that")
+_REGISTERED: Final = pattern("answers.registered")
+_LETTERS: Final = re.compile(r"(?:(?:that's|it's|which is|spelled|spelt|so) ){0,2}(?:(?:double )?[a-z] ){3}")
 # Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
@@ -330,12 +349,60 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     spoken of before, see `speaks_of_another`.
     """
     asked, said = sentences(question), sentences(answer)
-    opening = _opening(asked, of_another=of_another)[0] if asked else ""
+    opening, other = _opening(asked, of_another=of_another) if asked else ("", False)
+    said = _named_in_full(said) if opening == _NAME else said
     statement = _stated(opening, said[0]) if opening and said else ""
+    if asked and said and not (opening or other or of_another):
+        statement = _agreed_name(asked[-1], said[0])
     if not statement:
         return answer
     rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
-    return " ".join([statement + ".", *rest])
+    spelled = opening == _NAME and rest and _LETTERS.match(said[1].line)
+    return " ".join([statement + ("," if spelled else "."), *rest])
+
+
+def _agreed_name(asked: Sentence, said: Sentence) -> str:
+    """The statement of a name, where `said` says yes to "Is that Mr Okafor?" with the name in full, or gives
+    a full name to "Are you registered with us?": "yes, Emeka Okafor".
+    """
+    agreed = _AGREED.match(said.line)
+    start = said.at.get(agreed.end(), len(said)) if agreed else len(said)
+    lows = [token.low for token in said.tokens[start:] if token.low not in TITLES]
+    if not 2 <= len(lows) <= _FULL_NAME or said.question or any(map(_is_word, lows)):
+        return ""
+    addressed = _IS_THAT.search(asked.line)
+    known = _REGISTERED.search(asked.line) is not None and not GIVEN.isdisjoint(lows)
+    known = known and (PLACES | PLACE_WORDS).isdisjoint(lows)
+    known = known or (addressed is not None and addressed["name"].split()[-1] in lows)
+    return f"{_NAME} {said.text(start, len(said))}" if known else ""
+
+
+def _named_in_full(said: list[Sentence]) -> list[Sentence]:
+    """`said` from its second sentence on, if only that gives the name, or gives it in full: "Byron. Mrs Ada
+    Byron.", "It was on my landlord, now it's on me. Ada Byron."
+    """
+    if len(said) < 2 or said[1].question:
+        return said
+    leading = _LEADING.match(said[0].line)
+    first, then = _begun(said[0], said[0].at.get(leading.end(), 0) if leading else 0), _begun(said[1], 0)
+    begun, whole = ({token.low for token in one if token.low not in TITLES} for one in (first, then))
+    fuller = bool(begun) and begun < whole and len(then) <= len(first) + 3
+    lows = [token.low for token in said[0].tokens]
+    own = lows[-1] in {"me", "mine"} and "not" not in lows and len(then) <= _FULL_NAME
+    written = all(token.capital or not said[1].cased for token in then)
+    named = written and bool(whole) and not any(map(_is_word, whole))
+    return said[1:] if named and (fuller or own) else said
+
+
+def _begun(said: Sentence, start: int) -> tuple[Token, ...]:
+    """The words of `said` from `start` to its first comma."""
+    end = next((at for at in range(start + 1, len(said)) if said.gap(at)), len(said))
+    return said.tokens[start:end]
+
+
+def _is_word(low: str) -> bool:
+    """Whether a folded word is no part of a person's name."""
+    return low in FUNCTION or wordlike(low)
 
 
 def asks_about_another(question: str, *, of_another: bool = False) -> bool:
@@ -406,14 +473,14 @@ def _stated(opening: str, said: Sentence) -> str:
     start = said.at.get(leading.end(), 0) if leading else 0
     if opening.endswith(" is") and _OTHERS.search(opening) and (named := said.match(_THEY_ARE, start)):
         start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
-    related = said.match(_RELATED, start) if opening == "my name is" else None
+    related = said.match(_RELATED, start) if opening == _NAME else None
     start = said.at.get(related.end(), start) if related else start
     last = opening.rpartition(" ")[2]
     start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
     end = len(said)
-    if end - start > MOST_WORDS:
+    if _count(said, start, end) > MOST_WORDS:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
-    if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
+    if said.question or not 0 < _count(said, start, end) <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
     line = said.line[said.starts[start] : said.starts[end]]
     # "Is your number still …?", "That's the farm"
@@ -423,6 +490,12 @@ def _stated(opening: str, said: Sentence) -> str:
         return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
     return f"{opening} {said.text(start, end)}{behind}"
+
+
+def _count(said: Sentence, start: int, end: int) -> int:
+    """The words from `start` to before `end`, without the letters of a name that is spelled."""
+    letters = sum(len(token.low) == 1 and token.low.isalpha() for token in said.tokens[start:end])
+    return end - start - max(0, letters - 1)
 
 
 def _is_number(opening: str, line: str) -> bool:

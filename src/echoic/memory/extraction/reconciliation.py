@@ -15,8 +15,7 @@ from functools import cache
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from echoic.english.corrections import similar
-from echoic.english.lexicon import source
-from echoic.english.names import TITLES
+from echoic.english.lexicon import TITLES, source
 from echoic.english.phrases import slug
 from echoic.english.slots import beside, rivals
 from echoic.errors import EchoicError
