@@ -598,3 +598,48 @@ async def test_what_denies_no_value_in_favour_of_another_ends_nothing(ana, first
 async def test_a_part_of_a_date_or_a_number_corrects_that_part(ana, first, then, left):
     await call(ana, first, then)
     assert list((await known(ana)).values()) == [left]
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (("name please", "its tomasz which or wreck", "could you spell the surname for me", "w i e c z o r e k"),
+         "Tomasz Wieczorek"),
+        (("your name", "emeka nwosa", "how do you spell nwosa", "n w o s u"), "Emeka Nwosu"),
+        (("your name please", "pea tree gordon pea tree", "is that p e t r i e", "aye thats it"), "Petrie"),
+        (("Your name?", "Ada Byren.", "Is that B-Y-R-E-N?", "No, B, Y, R, O, N."), "Ada Byron"),
+        (("Your name?", "Ada Byren.", "Is that B-Y-R-O-N?", "Yes."), "Ada Byron"),
+        (("Your name?", "Rhiannon.", "Lovely, and the surname?", "It's Devlin."), "Rhiannon Devlin"),
+        (("your name", "rhiannon", "and the surname", "its rhiannon devlin"), "Rhiannon Devlin"),
+        (("your name", "rhiannon", "and the surname", "its the same as my husbands"), "Rhiannon"),
+        (("your name", "tyrone baptist", "tyrone baptist", "nah with an e b a p t i s t e"), "Tyrone Baptiste"),
+        (("Your name?", "Mrs Oyelaren.", "Could you spell the surname?", "O, Y, E, L, A, R, A, N."), "Mrs Oyelaran"),
+        (("Your name?", "Thiago.", "Could you spell the surname?", "N, A, S, C like cat, I, M, E, N, T, O."),
+         "Thiago Nascimento"),
+        (("My name is Peter.", "Could you spell the surname?", "P E T R I E."), "Peter Petrie"),
+        (("My name is Siobhan.", "Can you spell it?", "Sure, S, I, O, B, H, A, N."), "Siobhan"),
+        (("My name is Ruth Baker. I'm at 9 Barkers Row.", "Could you spell that?", "B A R K E R S"), "Ruth Baker"),
+        (("My name is Ruth Baker.", "How do you spell Barker Street?", "B A R K E R"), "Ruth Baker"),
+        (("My name is Ruth.", "And which doctor?", "Hart.", "Could you spell that?", "R O T H"), "Ruth"),
+        (("My name is Ruth.", "And your wife's name?", "Sarah.", "And the surname?", "Malik."), "Ruth"),
+        (("My name is Ruth.", "And the surname on the booking?", "Malik."), "Ruth"),
+        (("My name is Ruth.", "Could you spell the surname of your GP?", "H A R T E"), "Ruth"),
+        (("My name is Ruth.", "is that r a c", "yes"), "Ruth"),
+        (("My name is Ann.", "Is that A N N E?", "Yes but without the E."), "Ann"),
+        (("My name is Ann.", "Is that A N N E?", "No."), "Ann"),
+    ],
+)  # fmt: skip
+async def test_a_name_that_is_spelled_is_written_so(ana, lines, name):
+    agents = lines[0][:1] != "M"
+    await call(ana, *(f">{line}" if (at % 2 == 0) == agents else line for at, line in enumerate(lines)))
+    assert await known(ana) == {"user_name": name}
+
+
+async def test_a_relatives_name_that_is_spelled_is_written_so(ana):
+    await call(ana, "My sister's called Claire Baker.", ">How is that spelled?", "C L A R E.")
+    assert await known(ana) == {"sister_name": "Clare Baker"}
+
+
+async def test_a_surname_of_somebody_else_that_is_spelled_is_not_the_callers(ana):
+    await call(ana, ">Who is it for?", "Jude Hart, my son.", ">Could you spell the surname?", "H A R T.")
+    assert "Hart" not in str([await known(ana)])

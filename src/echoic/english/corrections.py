@@ -26,11 +26,13 @@ from echoic.english.lexicon import (
     GIVEN,
     PLACES,
     PREPOSITIONS,
+    TITLES,
     pattern,
     source,
     wordlike,
     words,
 )
+from echoic.english.names import closed
 from echoic.english.phrases import Value
 from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.slots import SLOTS, SelfStatement, beside, hear, hear_of, retraction
@@ -240,6 +242,18 @@ _ONE_NAME: Final = frozenset("child pet favourite least_favourite".split())
 _POLITE: Final = words("corrections.polite")
 # Words before the name under which something is put down for the caller.
 _UNDER: Final = frozenset("under as for".split())
+_AGREED: Final = pattern("answers.agreed")
+_LEADING: Final = pattern("answers.leading")
+_INITIALS: Final = 3
+"""The most letters that may be those of a firm: "Is that R A C?"."""
+_SPELLINGS: Final = frozenset("spell spelled spelt spelling name surname first last".split())
+_SPELLING_ASKED: Final = pattern("corrections.spelling_asked")
+_SURNAME_ASKED: Final = pattern("corrections.surname_asked")
+# "Is that P E T R I E?"
+_IS_SPELLED: Final = re.compile(
+    r"(?:(?:so|and|is|was|that|that's|it|spelled|spelt|thanks) ){0,4}"
+    r"(?:(?:double )?[a-z](?:-[a-z]){0,20} ){1,20}$"
+)
 # Words with which an agent only repeats a name.
 _REPEATING: Final = words("corrections.repeating") | (FUNCTION - PREPOSITIONS - words("corrections.placing"))
 _FOODS: Final = frozenset(source("preferences.foods").split("|"))
@@ -264,6 +278,8 @@ def corrected(
     """
     if not previous:
         return None
+    if at == 0 and "\n" not in since and (spelled := _spelled(said, previous, since, asked)):
+        return spelled
     opening = said.match(_DENYING, at)
     instead = _denied_first(said, opening, previous, since, asked) if opening else None
     if instead:
@@ -291,6 +307,75 @@ def corrected(
         if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
             return Repair(repair.heard, denial[1]) if behind and denial else repair
     return None
+
+
+def _spelled(said: Sentence, previous: Sequence[SelfStatement], since: str, asked: str) -> Repair | None:
+    """The name that was just said, as the caller spells it or agrees that it is spelled.
+
+    A surname that is asked for is added to a first name, also where it is not spelled.
+    """
+    asking = sentences(asked)[-1:]
+    surname = any(_SURNAME_ASKED.search(one.line) for one in asking)
+    named = [old for old in previous if old.key == "user_name"] if surname else []
+    old = (named or [*previous])[-1]
+    if not asking or old.retracts or not old.key.endswith("_name"):
+        return None
+    [read_back] = asking
+    spelling = _IS_SPELLED.match(read_back.line) is not None
+    agreed = _AGREED.match(said.line) if spelling else None
+    spelling = spelling or _SPELLING_ASKED.search(read_back.line) is not None
+    found = None
+    if agreed and len(said.line[agreed.end() :].split()) <= 1:
+        letters = _letters(read_back)
+        found = Value(letters.text, len(said)) if letters else None
+    elif surname and not spelling:
+        leading = _LEADING.match(said.line)
+        found = names.stated(said, said.at.get(leading.end(), 0) if leading else 0)
+    elif surname or (not _spoken_of(old.key, since) and (spelling or _says_only(read_back, old))):
+        found = _letters(said)
+    text = _with_last(old.text, found.text, surname=surname) if found and closed(said, found.end) else ""
+    if found is None or not text:
+        return None
+    whose = old.key.removesuffix("_name").replace("_", " ")
+    right = hear(old.key, text) if old.key in SLOTS else hear_of(whose, text)
+    return Repair((replace(right, instead=old.text),), found.end)
+
+
+def _letters(said: Sentence) -> Value | None:
+    """The first name that `said` spells: "with an E on the end, B A P T I S T E"."""
+    at = 0
+    while at < len(said):
+        told = said.match(_SPELLED, at)
+        found = None if told else names.spelled_out(said, at)
+        if found:
+            return found
+        at = said.at[told.end()] if told else at + 1
+    return None
+
+
+def _says_only(said: Sentence, old: SelfStatement) -> bool:
+    """Whether the agent says the name `old`, as far as it was understood, and nothing else."""
+    named = [t.low for t in said.tokens if t.low not in FUNCTION | TITLES | _SPELLINGS]
+    own = fold(old.text).split()
+    return bool(named) and all(any(_ratio(low, word) >= _READ_ALIKE for word in own) for low in named)
+
+
+def _with_last(name: str, new: str, *, surname: bool) -> str:
+    """`name` with `new` in place of the word that it spells, or behind a first name; empty for neither."""
+    known, low = name.split(), fold(new)
+    own = [word for word in known if fold(word) not in TITLES]
+    if low in fold(name).split() or not own:
+        return ""
+    if surname and len(own) == len(known) == 1 and (fold(own[0]) in GIVEN or own[0][0] != new[0]):
+        return f"{name} {new}"
+    begun = low[0] if len(low) > _INITIALS else "\0"
+    like = [
+        word for word in (own[-1:] if surname else own) if fold(word).startswith(begun) or similar(new, word)
+    ]
+    if not like:
+        return f"{name} {new}" if surname and len(own) == len(known) else ""
+    wrong = max(like, key=lambda word: _ratio(new, word))
+    return " ".join(new if word is wrong else word for word in known)
 
 
 def _denied_first(
