@@ -156,6 +156,43 @@ def introduced(spot: Spot) -> RuleReading | None:
     return one(found, _introduction)
 
 
+_THEIRS: Final = frozenset("he he's his she she's her".split())
+_FOND: Final = frozenset("dear love mate pal darling again".split())
+# Behind a name that is somebody else's: "it's Sarah that I spoke to".
+_SOMEBODY: Final = frozenset("that who who's whose which is isn't was".split())
+
+
+def addressed(spot: Spot) -> RuleReading | None:
+    """After "hiya Gemma, it's" or "hiya its": a known name or, where there are capitals, two words of one.
+
+    "Hi Gemma, it's Pickle, she's been sick" names a patient.
+    """
+    said = spot.said
+    if any(_is_ordinary(low) for low in spot.group("whom").split() if low not in _FOND):
+        return None
+    found = names.claimed(said, spot.at, greeted=True)
+    if found is None or said.low(found.end) in _SOMEBODY:
+        return None
+    words = [said.low(at) for at in range(spot.at, found.end)]
+    whole = said.cased and len(words) > 1 and not any(_is_ordinary(low) or low in PLACES for low in words)
+    return one(found, _introduction) if words[0] in GIVEN | TITLES or whole else None
+
+
+def _is_ordinary(low: str) -> bool:
+    return low not in TITLES and (low in FUNCTION or wordlike(low))
+
+
+def related(spot: Spot) -> RuleReading | None:
+    """After "I'm her daughter": a name behind which nothing is said of whoever has it."""
+    said = spot.said
+    found = names.stated(said, spot.at)
+    # "I'm her carer, Edith, she's in bed", "I'm her carer, Mrs Salter, and she ..."
+    if found is None or said.low(spot.at) in TITLES or said.low(found.end) in _THEIRS:
+        return None
+    ends = said.gap(found.end) or said.low(found.end) in names.CLOSERS
+    return one(found, _introduction) if ends else None
+
+
 def named_before(spot: Spot) -> RuleReading | None:
     """Before "here" or "speaking", with nothing else but a greeting: "hi, Tom Baker here"."""
     said, end = spot.said, spot.said.at[spot.match.start()]

@@ -44,7 +44,7 @@ _MAX_NAME_WORDS: Final = 6
 _NAMELIKE: Final = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
 _MUD: Final = words("names.mud")
 # Words that follow a name given in passing: the next clause, a purpose, a place.
-_CLOSERS: Final = words("names.closers")
+CLOSERS: Final = words("names.closers")
 _SPELLED_SURNAME: Final = 4
 """The fewest letters behind a first name that spell the last one: three may be "N H S"."""
 _AS_IN: Final = re.compile(r"(?:for|like|as in) ")
@@ -104,7 +104,7 @@ def _claimed_plain(said: Sentence, at: int, *, greeted: bool) -> Value | None:
     if found is None:
         return None
     ends = found.end >= len(said)
-    followed = said.low(found.end) in _CLOSERS or (said.gap(found.end) and not ends)
+    followed = said.low(found.end) in CLOSERS or (said.gap(found.end) and not ends)
     if known:
         return found if ends or followed or said.low(found.end) in FUNCTION else None
     return found if followed or (greeted and ends) else None
