@@ -643,3 +643,20 @@ async def test_a_relatives_name_that_is_spelled_is_written_so(ana):
 async def test_a_surname_of_somebody_else_that_is_spelled_is_not_the_callers(ana):
     await call(ana, ">Who is it for?", "Jude Hart, my son.", ">Could you spell the surname?", "H A R T.")
     assert "Hart" not in str([await known(ana)])
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        ((">whats your name", "its a maker", ">sorry", "emeka e m e k a emeka nwosu"), {"user_name": "Emeka Nwosu"}),
+        ((">Your name?", "Ruf Bayka.", ">Sorry, could you say that again?", "Ruth Baker."), {"user_name": "Ruth Baker"}),
+        ((">Where do you live?", "Leeds.", ">Sorry? I didn't catch that.", "In York."), {"home": "York"}),
+        ((">What's your wife's name?", "Sar...", ">Pardon?", "Sarah Baker."), {}),
+        ((">Your name?", "One moment.", ">Sorry, we're closed.", "Ruth Baker."), {}),
+        ((">Your name?", "One moment.", ">Sorry?", "I said one moment."), {}),
+        ((">Your name?", "One moment.", ">Sure.", "Ruth!"), {}),
+    ],
+)  # fmt: skip
+async def test_an_answer_that_is_asked_for_again_answers_the_question_before(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left

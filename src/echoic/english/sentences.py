@@ -332,6 +332,9 @@ _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
 _NAME: Final = "my name is"
 _FULL_NAME: Final = 3
 """The most words of a name that is given in passing."""
+_ASKING_AGAIN: Final = 80
+"""The most characters with which an agent only asks to hear an answer again."""
+_ASKS_AGAIN: Final = pattern("answers.asks_again")
 _AGREED: Final = pattern("answers.agreed")
 # By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
 _IS_THAT: Final = pattern("answers.is_that")
@@ -412,6 +415,12 @@ def asks_about_another(question: str, *, of_another: bool = False) -> bool:
     """
     asked = sentences(question)
     return bool(asked) and _opening(asked, of_another=of_another)[1]
+
+
+def asks_again(text: str) -> bool:
+    """Whether the agent only asks to hear the last answer again: "Sorry?", "Could you repeat that?"."""
+    short = len(text) <= _ASKING_AGAIN
+    return short and _ASKS_AGAIN.search("".join(one.line for one in sentences(text))) is not None
 
 
 def speaks_of_another(text: str, *, of_another: bool, by_agent: bool, asked: str = "") -> bool:
