@@ -627,10 +627,12 @@ async def test_a_part_of_a_date_or_a_number_corrects_that_part(ana, first, then,
         (("My name is Ruth.", "is that r a c", "yes"), "Ruth"),
         (("My name is Ann.", "Is that A N N E?", "Yes but without the E."), "Ann"),
         (("My name is Ann.", "Is that A N N E?", "No."), "Ann"),
+        (("I'm Ada Halvorsen.", "Is that H-A-L-V-O-R-S-O-N?", "With an E. S, E, N."), "Ada Halvorsen"),
+        (("I'm Ada Halvorsen.", "Could you spell the surname?", "S, E, N at the end."), "Ada Halvorsen"),
     ],
 )  # fmt: skip
 async def test_a_name_that_is_spelled_is_written_so(ana, lines, name):
-    agents = lines[0][:1] != "M"
+    agents = lines[0][:1] not in "MI"
     await call(ana, *(f">{line}" if (at % 2 == 0) == agents else line for at, line in enumerate(lines)))
     assert await known(ana) == {"user_name": name}
 

@@ -246,6 +246,8 @@ _AGREED: Final = pattern("answers.agreed")
 _LEADING: Final = pattern("answers.leading")
 _INITIALS: Final = 3
 """The most letters that may be those of a firm: "Is that R A C?"."""
+_LETTERS_MISSED: Final = 2
+"""The letters by which a spelling may be shorter than the name: "S, E, N" spells an end of it."""
 _SPELLINGS: Final = frozenset("spell spelled spelt spelling name surname first last".split())
 _SPELLING_ASKED: Final = pattern("corrections.spelling_asked")
 _SURNAME_ASKED: Final = pattern("corrections.surname_asked")
@@ -368,12 +370,12 @@ def _with_last(name: str, new: str, *, surname: bool) -> str:
         return ""
     if surname and len(own) == len(known) == 1 and (fold(own[0]) in GIVEN or own[0][0] != new[0]):
         return f"{name} {new}"
-    begun = low[0] if len(low) > _INITIALS else "\0"
-    like = [
-        word for word in (own[-1:] if surname else own) if fold(word).startswith(begun) or similar(new, word)
-    ]
+    whole = len(low) > _INITIALS
+    begun = low[0] if whole else "\0"
+    like = [word for word in (own[-1:] if surname else own) if len(word) - len(low) <= _LETTERS_MISSED]
+    like = [word for word in like if fold(word).startswith(begun) or similar(new, word)]
     if not like:
-        return f"{name} {new}" if surname and len(own) == len(known) else ""
+        return f"{name} {new}" if surname and whole and len(own) == len(known) else ""
     wrong = max(like, key=lambda word: _ratio(new, word))
     return " ".join(new if word is wrong else word for word in known)
 
