@@ -180,6 +180,8 @@ def test_a_stated_name_ends_where_it_does_and_a_spelling_settles_it(text, name):
         ("zbigniew", False, None),
         ("zbigniew i live here", False, "Zbigniew"),
         ("pavel", False, "Pavel"),
+        ("siobhan devlin", False, "Siobhan Devlin"),
+        ("emeka from leeds", False, "Emeka"),
         ("rich", False, None),
         ("flabbergasted", True, None),
         ("Ana and I", False, "Ana"),
