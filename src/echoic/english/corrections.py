@@ -368,6 +368,8 @@ def _with_last(name: str, new: str, *, surname: bool) -> str:
     own = [word for word in known if fold(word) not in TITLES]
     if low in fold(name).split() or not own:
         return ""
+    if set(fold(name).split()) < set(low.split()):
+        return new
     if surname and len(own) == len(known) == 1 and (fold(own[0]) in GIVEN or own[0][0] != new[0]):
         return f"{name} {new}"
     whole = len(low) > _INITIALS

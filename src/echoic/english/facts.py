@@ -182,6 +182,16 @@ def _is_ordinary(low: str) -> bool:
     return low not in TITLES and (low in FUNCTION or wordlike(low))
 
 
+def put_down(spot: Spot) -> RuleReading | None:
+    """After "it's under my name": the name, behind a pause where that is written."""
+    said = spot.said
+    paused = said.gap(spot.at) or not said.cased
+    found = names.stated(said, spot.at) if paused and spot.at < len(said) else None
+    if found is None or said.low(found.end) in _SOMEBODY or said.low(found.end) == "and":
+        return None
+    return one(found, _introduction) if closed(said, found.end) else None
+
+
 def related(spot: Spot) -> RuleReading | None:
     """After "I'm her daughter": a name behind which nothing is said of whoever has it."""
     said = spot.said
