@@ -42,6 +42,10 @@ PARTICLES: Final = words("names.particles")
 
 _MAX_NAME_WORDS: Final = 6
 _NAMELIKE: Final = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
+# "Ada Byron, fourth of May", where no comma is written.
+_ORDINAL: Final = re.compile(
+    r"(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|(?:thir|four|fif|six|seven|eigh|nine)teen|twentie|thirtie)th"
+)
 _MUD: Final = words("names.mud")
 # Words that follow a name given in passing: the next clause, a purpose, a place.
 CLOSERS: Final = words("names.closers")
@@ -63,7 +67,19 @@ def stated(said: Sentence, at: int) -> Value | None:
         return None
     if not said.cased:
         at, found = _once(said, at, found)
-    return _respelled(said, found, at)
+    return _respelled(said, *_in_full(said, found, at))
+
+
+def _in_full(said: Sentence, found: Value, at: int) -> tuple[Value, int]:
+    """`found`, or the whole name behind the comma after it, and where it starts: "Bond, James Bond"."""
+    if found.end >= len(said) or not said.gap(found.end):
+        return found, at
+    whole = _capital_run(said, found.end) if said.cased else _plain_run(said, found.end, limit=4)
+    if whole is None or not (said.gap(whole.end) or said.low(whole.end) in CLOSERS):
+        return found, at
+    begun = {said.low(index) for index in range(at, found.end)} - TITLES
+    fuller = begun < {said.low(index) for index in range(found.end, whole.end)}
+    return (whole, found.end) if fuller else (found, at)
 
 
 def _once(said: Sentence, at: int, found: Value) -> tuple[int, Value]:
@@ -93,7 +109,7 @@ def claimed(said: Sentence, at: int, *, greeted: bool) -> Value | None:
         found = found if closed and not (acronym and alone and not said.tokens[at].foreign) else None
     else:
         found = _claimed_plain(said, at, greeted=greeted)
-    return _respelled(said, found, at) if found else None
+    return _respelled(said, *_in_full(said, found, at)) if found else None
 
 
 def _claimed_plain(said: Sentence, at: int, *, greeted: bool) -> Value | None:
@@ -229,7 +245,8 @@ def _plain_run(said: Sentence, at: int, *, limit: int) -> Value | None:
             and not wordlike(said.low(index + 1))
             and len(said.low(index + 1)) > 1
         )
-        if not particle and (wordlike(word) or not _NAMELIKE.fullmatch(word) or _too_short(said, index)):
+        ordinary = wordlike(word) or _ORDINAL.fullmatch(word) is not None
+        if not particle and (ordinary or not _NAMELIKE.fullmatch(word) or _too_short(said, index)):
             break
         index += 1
     if index == at or index - at > limit + any(said.low(i) in PARTICLES for i in range(at, index)):

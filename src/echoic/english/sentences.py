@@ -345,6 +345,10 @@ _PERSON: Final = pattern("answers.person")
 # What is kept under a caller's name; a book is under its author's.
 _KEPT: Final = pattern("answers.kept")
 _UNDER: Final = pattern("answers.under")
+# "Yes, of course." and "My name?" before it.
+_NO_NAME_YET: Final = re.compile(
+    rf"(?:(?:and|what|who|me|sorry|my|full|name|mine) ){{1,4}}$|{source('answers.leading')}$"
+)
 _LETTERS: Final = re.compile(r"(?:(?:that's|it's|which is|spelled|spelt|so) ){0,2}(?:(?:double )?[a-z] ){3}")
 # Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
@@ -416,8 +420,10 @@ def _is_full_name(name: Sequence[Token]) -> bool:
 
 def _named_in_full(said: Sequence[Sentence]) -> Sequence[Sentence]:
     """`said` from its second sentence on, if only that gives the name, or gives it in full: "Byron. Mrs Ada
-    Byron.", "It was on my landlord, now it's on me. Ada Byron."
+    Byron.", "My name? Ada Byron.", "It was on my landlord, now it's on me. Ada Byron."
     """
+    if len(said) > 1 and _NO_NAME_YET.match(said[0].line):
+        return _named_in_full(said[1:])
     if len(said) < 2 or said[1].question:
         return said
     leading = _LEADING.match(said[0].line)
@@ -517,7 +523,7 @@ def _stated(opening: str, said: Sentence) -> str:
     start = said.at.get(leading.end(), 0) if leading else 0
     if opening.endswith(" is") and _OTHERS.search(opening) and (named := said.match(_THEY_ARE, start)):
         start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
-    related = said.match(_RELATED, start) if opening == _NAME else None
+    related = _introduces(said, start) if opening == _NAME else None
     start = said.at.get(related.end(), start) if related else start
     last = opening.rpartition(" ")[2]
     start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
@@ -534,6 +540,11 @@ def _stated(opening: str, said: Sentence) -> str:
         return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
     return f"{opening} {said.text(start, end)}{behind}"
+
+
+def _introduces(said: Sentence, start: int) -> re.Match[str] | None:
+    """What comes before a name at the word `start`, or behind the "it's" before it: "you're speaking to"."""
+    return said.match(_RELATED, max(0, start - 1)) or said.match(_RELATED, start)
 
 
 def _count(said: Sentence, start: int, end: int) -> int:
