@@ -418,7 +418,7 @@ def _is_full_name(name: Sequence[Token]) -> bool:
     return known and not any(map(_is_word, lows)) and (PLACES | PLACE_WORDS).isdisjoint(lows)
 
 
-def _named_in_full(said: Sequence[Sentence]) -> Sequence[Sentence]:
+def _named_in_full(said: list[Sentence]) -> list[Sentence]:
     """`said` from its second sentence on, if only that gives the name, or gives it in full: "Byron. Mrs Ada
     Byron.", "My name? Ada Byron.", "It was on my landlord, now it's on me. Ada Byron."
     """
