@@ -115,6 +115,8 @@ def test_a_bare_answer_becomes_a_statement(question, answer, read):
         ("Are you the account holder?", "No, Tom Hart is."),
         ("Are you the account holder?", "Yes, Tom Hart was before me."),
         ("Your name?", "Yes. And yours?"),
+        ("Your name?", "It's on me. Call me Tuesday."),
+        ("Hello, what shall I call you?", "Remember that my car is on level 3."),
         ("Your name?", "Me? Why?"),
         ("Have you a booking?", "It's under Hart."),
         ("Have you a booking?", "It's under my wife's name."),
@@ -154,11 +156,10 @@ def test_what_answers_nothing_about_the_speaker_stays_as_it_was_said(question, a
         "Ruth. Ruth Baker was my mother.",
         "Hughes. Like the aviator.",
         "Baker. Is Tom Baker there?",
-        "It's on me. Call me Tuesday.",
     ],
 )
 def test_a_sentence_behind_a_name_that_names_somebody_else_is_not_the_answer(answer):
-    assert completed("Your name?", answer) == "my name is " + answer.removeprefix("It's ")
+    assert completed("Your name?", answer) == f"my name is {answer}"
 
 
 def test_who_confirms_another_persons_name_gives_none():

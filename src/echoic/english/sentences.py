@@ -532,6 +532,9 @@ def _stated(opening: str, said: Sentence) -> str:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
     if said.question or not 0 < _count(said, start, end) <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
+    first = said.low(start)
+    if opening == _NAME and len(first) > 1 and first not in TITLES and _is_word(first):
+        return ""  # "What shall I call you?", "Remember that my car is on level 3"
     line = said.line[said.starts[start] : said.starts[end]]
     # "Is your number still …?", "That's the farm"
     if (opening == "my email is" and not _EMAIL.search(line)) or (
