@@ -670,3 +670,67 @@ async def test_a_number_given_over_several_turns_is_the_callers(ana, lines, numb
 async def test_other_numbers_given_over_several_turns_are_not(ana, lines):
     await call(ana, *lines)
     assert "phone" not in await known(ana)
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (("name please", "its tomasz which or wreck", "could you spell the surname for me", "w i e c z o r e k"),
+         "Tomasz Wieczorek"),
+        (("your name", "emeka nwosa", "how do you spell nwosa", "n w o s u"), "Emeka Nwosu"),
+        (("your name please", "pea tree gordon pea tree", "is that p e t r i e", "aye thats it"), "Petrie"),
+        (("Your name?", "Ada Byren.", "Is that B-Y-R-E-N?", "No, B, Y, R, O, N."), "Ada Byron"),
+        (("Your name?", "Ada Byren.", "Is that B-Y-R-O-N?", "Yes."), "Ada Byron"),
+        (("Your name?", "Rhiannon.", "Lovely, and the surname?", "It's Devlin."), "Rhiannon Devlin"),
+        (("your name", "rhiannon", "and the surname", "its rhiannon devlin"), "Rhiannon Devlin"),
+        (("your name", "rhiannon", "and the surname", "its the same as my husbands"), "Rhiannon"),
+        (("your name", "tyrone baptist", "tyrone baptist", "nah with an e b a p t i s t e"), "Tyrone Baptiste"),
+        (("Your name?", "Mrs Oyelaren.", "Could you spell the surname?", "O, Y, E, L, A, R, A, N."), "Mrs Oyelaran"),
+        (("Your name?", "Thiago.", "Could you spell the surname?", "N, A, S, C like cat, I, M, E, N, T, O."),
+         "Thiago Nascimento"),
+        (("My name is Peter.", "Could you spell the surname?", "P E T R I E."), "Peter Petrie"),
+        (("My name is Siobhan.", "Can you spell it?", "Sure, S, I, O, B, H, A, N."), "Siobhan"),
+        (("My name is Ruth Baker. I'm at 9 Barkers Row.", "Could you spell that?", "B A R K E R S"), "Ruth Baker"),
+        (("My name is Ruth Baker.", "How do you spell Barker Street?", "B A R K E R"), "Ruth Baker"),
+        (("My name is Ruth.", "And which doctor?", "Hart.", "Could you spell that?", "R O T H"), "Ruth"),
+        (("My name is Ruth.", "And your wife's name?", "Sarah.", "And the surname?", "Malik."), "Ruth"),
+        (("My name is Ruth.", "And the surname on the booking?", "Malik."), "Ruth"),
+        (("My name is Ruth.", "Could you spell the surname of your GP?", "H A R T E"), "Ruth"),
+        (("My name is Ruth.", "is that r a c", "yes"), "Ruth"),
+        (("My name is Ann.", "Is that A N N E?", "Yes but without the E."), "Ann"),
+        (("My name is Ann.", "Is that A N N E?", "No."), "Ann"),
+        (("I'm Ada Halvorsen.", "Is that H-A-L-V-O-R-S-O-N?", "With an E. S, E, N."), "Ada Halvorsen"),
+        (("I'm Ada Halvorsen.", "Could you spell the surname?", "S, E, N at the end."), "Ada Halvorsen"),
+    ],
+)  # fmt: skip
+async def test_a_name_that_is_spelled_is_written_so(ana, lines, name):
+    agents = lines[0][:1] not in "MI"
+    await call(ana, *(f">{line}" if (at % 2 == 0) == agents else line for at, line in enumerate(lines)))
+    assert await known(ana) == {"user_name": name}
+
+
+async def test_a_relatives_name_that_is_spelled_is_written_so(ana):
+    await call(ana, "My sister's called Claire Baker.", ">How is that spelled?", "C L A R E.")
+    assert await known(ana) == {"sister_name": "Clare Baker"}
+
+
+async def test_a_surname_of_somebody_else_that_is_spelled_is_not_the_callers(ana):
+    await call(ana, ">Who is it for?", "Jude Hart, my son.", ">Could you spell the surname?", "H A R T.")
+    assert "Hart" not in str([await known(ana)])
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        ((">whats your name", "its a maker", ">sorry", "emeka e m e k a emeka nwosu"), {"user_name": "Emeka Nwosu"}),
+        ((">Your name?", "Ruf Bayka.", ">Sorry, could you say that again?", "Ruth Baker."), {"user_name": "Ruth Baker"}),
+        ((">Where do you live?", "Leeds.", ">Sorry? I didn't catch that.", "In York."), {"home": "York"}),
+        ((">What's your wife's name?", "Sar...", ">Pardon?", "Sarah Baker."), {}),
+        ((">Your name?", "One moment.", ">Sorry, we're closed.", "Ruth Baker."), {}),
+        ((">Your name?", "One moment.", ">Sorry?", "I said one moment."), {}),
+        ((">Your name?", "One moment.", ">Sure.", "Ruth!"), {}),
+    ],
+)  # fmt: skip
+async def test_an_answer_that_is_asked_for_again_answers_the_question_before(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left

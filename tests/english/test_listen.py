@@ -577,3 +577,67 @@ def test_a_town_that_is_a_word_as_well_is_a_home(text, texts):
 @pytest.mark.parametrize("text", ["i'm in the bath", "i live for rugby", "i moved from reading to writing"])
 def test_such_a_word_alone_is_no_home(text, texts):
     assert "home" not in texts(text)
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("Hiya Gemma, it's Siobhan Devlin, I was in on Saturday.", "Siobhan Devlin"),
+        ("Morning, Mrs Tandy, it's Marcus Adeyemi-Holt, Theo and Naomi's dad.", "Marcus Adeyemi-Holt"),
+        ("Good afternoon Marcus, this is Temi Adebayo.", "Temi Adebayo"),
+        ("Hello love, it's Helen.", "Helen"),
+        ("hiya gemma its karen devlin i was in on saturday", "Karen Devlin"),
+        ("hello doctor patel its karen", "Karen"),
+        ("hiya yeah its luke im his grandson", "Luke"),
+        ("I'm his mum, Hannah.", "Hannah"),
+        ("It's under my name, Ada Byron.", "Ada Byron"),
+        ("its in my own name ada byron", "Ada Byron"),
+        ("yeah hi my names priya im calling about my bill", "Priya"),
+        ("I'm Jude's mum, Hannah, and I'm worried.", "Hannah"),
+        ("thats it im her daughter leila im her carer", "Leila"),
+    ],
+)
+def test_who_greets_somebody_or_says_whose_relative_they_are_says_their_name(said, name, texts):
+    assert texts(said) == {"user_name": name}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Hi Gemma, it's Pickle, she's been sick.",
+        "Hi Gemma, it's Carrickmoyle House for the wedding.",
+        "Hi Gemma, it's Sarah that I need to speak to.",
+        "Hi Tom, it's Sarah's birthday.",
+        "Hello Sarah, it's Tuesday I want.",
+        "Hi Gemma, it's not Sarah Malik.",
+        "Hi Gemma, is it Sarah Malik I need?",
+        "Hi Gemma, it's me again.",
+        "She said hi Gemma, it's Siobhan Devlin.",
+        "hi tom its sarahs birthday",
+        "hi gemma its metoprolol tartrate i need",
+        "hi its bluetooth and it wont pair",
+        "hello its chris brown tickets i want",
+        "morning its raining",
+        "It's in my name, Tom Hart is my husband.",
+        "It's not in my name, Tom Hart.",
+        "It's in my name, Tom and Sarah have theirs.",
+        "it should be under my name please",
+        "my names on the list",
+        "my names not tom",
+        "Is it under my name, Tom?",
+        "I'm her son, Graham isn't well.",
+        "i'm her son graham needs his tablets",
+        "I'm his mum Abena's neighbour.",
+        "I'm his wife, Tuesday is fine.",
+        "I'm her carer, Edith, she's in bed.",
+        "I'm her carer, Mrs Salter, and I look after her.",
+        "I'm her mother, Sarah is my daughter.",
+        "im his carer unfortunately",
+        "she thinks i'm her daughter leila",
+        "I'm not her daughter Leila.",
+        "When I'm her daughter Leila, she's happy.",
+        "I'm on the way with her daughter Leila.",
+    ],
+)
+def test_what_is_said_of_others_behind_a_greeting_or_a_relation_names_nobody(said, texts):
+    assert "user_name" not in texts(said)

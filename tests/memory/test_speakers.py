@@ -170,3 +170,31 @@ async def test_who_says_that_it_is_them_again_is_learned_of_again(memory):
 )
 async def test_who_offers_the_telephone_and_goes_on_has_kept_it(memory, lines):
     assert await told(memory, *lines) == {"home": "Cork"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (("A: Your name?", "Ruth Baker.", "A: Yes?", "Hang on, he wants a word.", "Hello, Frank here."), "Ruth Baker"),
+        (("It's Ruth, call me Ruth.", "A: Yes?", "Wait.", "Hello, it's Tamsin, I'm the carer."), "Ruth"),
+        (("my name is ruth baker", "A: and", "good afternoon i am tom i have pain in my leg"), "Ruth Baker"),
+        (("I'm Ruth Baker.", *["A: Yes?", "Hello?"] * 20, "Hello! I'm Mei and I'm four!"), "Ruth Baker"),
+        (("My name is Ruth Baker.", "A: Yes?", "Hello, Maureen Baker here."), "Ruth Baker"),
+        (("I'm Ruth.", "A: I'll put you through.", "Hello, it's Ruth Baker."), "Ruth Baker"),
+        (("My name is Katherine.", "A: Yes?", "Hi, this is Catherine."), "Catherine"),
+        (("A: Your name?", "Baker.", "A: Yes?", "Hello, it's Mrs Baker."), "Mrs Baker"),
+        (("Hi, it's Jon Baker.", "A: Hi John.", "No, it's Don Baker."), "Don Baker"),
+        (("I'm Ruth.", "A: And the account?", "Actually my name is Anna."), "Anna"),
+        (("I'm Ruth.", "A: Hello?", "You can call me Anna."), "Anna"),
+        (("I'm Ruth.", "A: Sorry, your name was?", "It's Anna."), "Anna"),
+    ],
+)  # fmt: skip
+async def test_who_introduces_themselves_by_another_name_later_in_a_call_is_not_the_caller(
+    memory, lines, name
+):
+    assert (await told(memory, *lines))["user_name"] == name
+
+
+async def test_who_introduces_themselves_by_another_name_in_another_call_may_be_the_caller(memory):
+    assert await told(memory, "Hello, it's Ruth.") == {"user_name": "Ruth"}
+    assert await told(memory, "Hello, it's Anna.") == {"user_name": "Anna"}

@@ -26,11 +26,13 @@ from echoic.english.lexicon import (
     GIVEN,
     PLACES,
     PREPOSITIONS,
+    TITLES,
     pattern,
     source,
     wordlike,
     words,
 )
+from echoic.english.names import closed
 from echoic.english.phrases import Value
 from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.slots import SLOTS, SelfStatement, beside, hear, hear_of, retraction
@@ -240,6 +242,20 @@ _ONE_NAME: Final = frozenset("child pet favourite least_favourite".split())
 _POLITE: Final = words("corrections.polite")
 # Words before the name under which something is put down for the caller.
 _UNDER: Final = frozenset("under as for".split())
+_AGREED: Final = pattern("answers.agreed")
+_LEADING: Final = pattern("answers.leading")
+_INITIALS: Final = 3
+"""The most letters that may be those of a firm: "Is that R A C?"."""
+_LETTERS_MISSED: Final = 2
+"""The letters by which a spelling may be shorter than the name: "S, E, N" spells an end of it."""
+_SPELLINGS: Final = frozenset("spell spelled spelt spelling name surname first last".split())
+_SPELLING_ASKED: Final = pattern("corrections.spelling_asked")
+_SURNAME_ASKED: Final = pattern("corrections.surname_asked")
+# "Is that P E T R I E?"
+_IS_SPELLED: Final = re.compile(
+    r"(?:(?:so|and|is|was|that|that's|it|spelled|spelt|thanks) ){0,4}"
+    r"(?:(?:double )?[a-z](?:-[a-z]){0,20} ){1,20}$"
+)
 # Words with which an agent only repeats a name.
 _REPEATING: Final = words("corrections.repeating") | (FUNCTION - PREPOSITIONS - words("corrections.placing"))
 _FOODS: Final = frozenset(source("preferences.foods").split("|"))
@@ -264,6 +280,8 @@ def corrected(
     """
     if not previous:
         return None
+    if at == 0 and "\n" not in since and (spelled := _spelled(said, previous, since, asked)):
+        return spelled
     opening = said.match(_DENYING, at)
     instead = _denied_first(said, opening, previous, since, asked) if opening else None
     if instead:
@@ -291,6 +309,77 @@ def corrected(
         if repair and (denied or (firm and not (_spoken_of(old.key, since) or _asked_of(old, asked)))):
             return Repair(repair.heard, denial[1]) if behind and denial else repair
     return None
+
+
+def _spelled(said: Sentence, previous: Sequence[SelfStatement], since: str, asked: str) -> Repair | None:
+    """The name that was just said, as the caller spells it or agrees that it is spelled.
+
+    A surname that is asked for is added to a first name, also where it is not spelled.
+    """
+    asking = sentences(asked)[-1:]
+    surname = any(_SURNAME_ASKED.search(one.line) for one in asking)
+    named = [old for old in previous if old.key == "user_name"] if surname else []
+    old = (named or [*previous])[-1]
+    if not asking or old.retracts or not old.key.endswith("_name"):
+        return None
+    [read_back] = asking
+    spelling = _IS_SPELLED.match(read_back.line) is not None
+    agreed = _AGREED.match(said.line) if spelling else None
+    spelling = spelling or _SPELLING_ASKED.search(read_back.line) is not None
+    found = None
+    if agreed and len(said.line[agreed.end() :].split()) <= 1:
+        letters = _letters(read_back)
+        found = Value(letters.text, len(said)) if letters else None
+    elif surname and not spelling:
+        leading = _LEADING.match(said.line)
+        found = names.stated(said, said.at.get(leading.end(), 0) if leading else 0)
+    elif surname or (not _spoken_of(old.key, since) and (spelling or _says_only(read_back, old))):
+        found = _letters(said)
+    text = _with_last(old.text, found.text, surname=surname) if found and closed(said, found.end) else ""
+    if found is None or not text:
+        return None
+    whose = old.key.removesuffix("_name").replace("_", " ")
+    right = hear(old.key, text) if old.key in SLOTS else hear_of(whose, text)
+    return Repair((replace(right, instead=old.text),), found.end)
+
+
+def _letters(said: Sentence) -> Value | None:
+    """The first name that `said` spells: "with an E on the end, B A P T I S T E"."""
+    at = 0
+    while at < len(said):
+        told = said.match(_SPELLED, at)
+        found = None if told else names.spelled_out(said, at)
+        if found:
+            return found
+        at = said.at[told.end()] if told else at + 1
+    return None
+
+
+def _says_only(said: Sentence, old: SelfStatement) -> bool:
+    """Whether the agent says the name `old`, as far as it was understood, and nothing else."""
+    named = [t.low for t in said.tokens if t.low not in FUNCTION | TITLES | _SPELLINGS]
+    own = fold(old.text).split()
+    return bool(named) and all(any(_ratio(low, word) >= _READ_ALIKE for word in own) for low in named)
+
+
+def _with_last(name: str, new: str, *, surname: bool) -> str:
+    """`name` with `new` in place of the word that it spells, or behind a first name; empty for neither."""
+    known, low = name.split(), fold(new)
+    own = [word for word in known if fold(word) not in TITLES]
+    if low in fold(name).split() or not own:
+        return ""
+    if set(fold(name).split()) < set(low.split()):
+        return new
+    if surname and len(own) == len(known) == 1 and (fold(own[0]) in GIVEN or own[0][0] != new[0]):
+        return f"{name} {new}"
+    whole = len(low) > _INITIALS
+    begun = low[0] if whole else "\0"
+    like = [word for word in (own[-1:] if surname else own) if len(word) - len(low) <= _LETTERS_MISSED]
+    like = [word for word in like if fold(word).startswith(begun) or similar(new, word)]
+    if not like:
+        return f"{name} {new}" if surname and whole and len(own) == len(known) else ""
+    wrong = max(like, key=lambda word: _ratio(new, word))
+    return " ".join(new if word is wrong else word for word in known)
 
 
 def _denied_first(
@@ -372,8 +461,8 @@ def _means_another(
         [said.question for said in sentences(asked) if _tells_of(old, said)] if _holds_name(old.key) else []
     )
     if any(about):
-        return no or old.key == "user_name" or not _similar(new, part)
-    return bool(about) and not (certain or _similar(new, part))
+        return no or old.key == "user_name" or not similar(new, part)
+    return bool(about) and not (certain or similar(new, part))
 
 
 def _tells_of(old: SelfStatement, said: Sentence) -> bool:
@@ -500,7 +589,7 @@ def _read_back(said: Sentence, kind: str, offered: set[str], old: SelfStatement)
     """Whether the values `offered` by the agent repeat `old`, or were misheard for it."""
     if kind == "name":
         own = old.key == "user_name" and "your name" in said.line
-        return own or any(_similar(value, old.text) for value in offered)
+        return own or any(similar(value, old.text) for value in offered)
     if kind in {"address", "email"}:
         return any(_ratio(value, old.text) >= _READ_ALIKE for value in offered)
     if kind != "phone":
@@ -600,10 +689,10 @@ def _akin(new: str, old: SelfStatement, slot: str) -> bool:
         return abs(int(new) - int(old.text or new)) <= _AGE_SLIP
     if known is None or old.retracts:
         return True
-    return not known.isdisjoint(fold(new).split()) or _similar(new, old.text)
+    return not known.isdisjoint(fold(new).split()) or similar(new, old.text)
 
 
-def _similar(new: str, old: str) -> bool:
+def similar(new: str, old: str) -> bool:
     """Whether they look or sound alike."""
     words, before = fold(new).split(), fold(old).split()
     return _ratio(new, old) >= _ALIKE or any(set(sound(w)) & set(sound(b)) for w in words for b in before)

@@ -17,6 +17,7 @@ from echoic.english.lexicon import (
     FUNCTION,
     GIVEN,
     PLACES,
+    TITLES,
     pattern,
     source,
     table,
@@ -139,7 +140,7 @@ def claimed_name(spot: Spot) -> RuleReading | None:
     if found is None:
         return None
     sure = PLAIN if spot.said.cased or spot.greeted else INFERRED
-    return one(found, lambda text: hear("user_name", text, confidence=sure))
+    return one(found, lambda text: _introduction(text, sure))
 
 
 def introduced(spot: Spot) -> RuleReading | None:
@@ -148,11 +149,58 @@ def introduced(spot: Spot) -> RuleReading | None:
     found = names.claimed(said, spot.at, greeted=True)
     if found is None:
         return None
-    known = said.low(spot.at) in GIVEN | names.TITLES and spot.match.group().startswith("this")
+    known = said.low(spot.at) in GIVEN | TITLES and spot.match.group().startswith("this")
     alone = known and said.at[spot.match.start()] == 0 and said.gap(found.end)
     if not (spot.greeted or alone or said.low(found.end) in _INTRODUCED):
         return None
-    return one(found, lambda text: hear("user_name", text, confidence=PLAIN))
+    return one(found, _introduction)
+
+
+_THEIRS: Final = frozenset("he he's his she she's her".split())
+_FOND: Final = frozenset("dear love mate pal darling again".split())
+# Behind a name that is somebody else's: "it's Sarah that I spoke to".
+_SOMEBODY: Final = frozenset("that who who's whose which is isn't was".split())
+
+
+def addressed(spot: Spot) -> RuleReading | None:
+    """After "hiya Gemma, it's" or "hiya its": a known name or, where there are capitals, two words of one.
+
+    "Hi Gemma, it's Pickle, she's been sick" names a patient.
+    """
+    said = spot.said
+    if any(_is_ordinary(low) for low in spot.group("whom").split() if low not in _FOND):
+        return None
+    found = names.claimed(said, spot.at, greeted=True)
+    if found is None or said.low(found.end) in _SOMEBODY:
+        return None
+    words = [said.low(at) for at in range(spot.at, found.end)]
+    whole = said.cased and len(words) > 1 and not any(_is_ordinary(low) or low in PLACES for low in words)
+    return one(found, _introduction) if words[0] in GIVEN | TITLES or whole else None
+
+
+def _is_ordinary(low: str) -> bool:
+    return low not in TITLES and (low in FUNCTION or wordlike(low))
+
+
+def put_down(spot: Spot) -> RuleReading | None:
+    """After "it's under my name": the name, behind a pause where that is written."""
+    said = spot.said
+    paused = said.gap(spot.at) or not said.cased
+    found = names.stated(said, spot.at) if paused and spot.at < len(said) else None
+    if found is None or said.low(found.end) in _SOMEBODY or said.low(found.end) == "and":
+        return None
+    return one(found, _introduction) if closed(said, found.end) else None
+
+
+def related(spot: Spot) -> RuleReading | None:
+    """After "I'm her daughter": a name behind which nothing is said of whoever has it."""
+    said = spot.said
+    found = names.stated(said, spot.at)
+    # "I'm her carer, Edith, she's in bed", "I'm her carer, Mrs Salter, and she ..."
+    if found is None or said.low(spot.at) in TITLES or said.low(found.end) in _THEIRS:
+        return None
+    ends = said.gap(found.end) or said.low(found.end) in names.CLOSERS
+    return one(found, _introduction) if ends else None
 
 
 def named_before(spot: Spot) -> RuleReading | None:
@@ -162,7 +210,11 @@ def named_before(spot: Spot) -> RuleReading | None:
     found = names.claimed(said, start, greeted=True) if start < end else None
     if found is None or found.end != end or not said.gap(spot.at):
         return None
-    return RuleReading((hear("user_name", found.text, confidence=PLAIN),), spot.at)
+    return RuleReading((_introduction(found.text),), spot.at)
+
+
+def _introduction(name: str, confidence: float = PLAIN) -> SelfStatement:
+    return replace(hear("user_name", name, confidence=confidence), introduced=True)
 
 
 def home(spot: Spot) -> RuleReading | None:

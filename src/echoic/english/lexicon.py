@@ -75,6 +75,9 @@ AMBIGUOUS: Final = words("lexicon.ambiguous")
 """Names that are also words a speaker may say about themselves, and so prove nothing after "I'm"."""
 GIVEN: Final = words("lexicon.given")
 """Given names that are hardly ever anything else."""
+TITLES: Final = words("names.titles")
+PLACE_WORDS: Final = words("names.place_words")
+"""Ordinary words that occur in many place names."""
 PRONOUNS: Final = words("lexicon.pronouns")
 DETERMINERS: Final = words("lexicon.determiners")
 CONJUNCTIONS: Final = words("lexicon.conjunctions")

@@ -13,6 +13,7 @@ work as …").
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase
 from typing import Final
 
 from echoic.english.lexicon import (
@@ -24,24 +25,33 @@ from echoic.english.lexicon import (
     FUNCTION,
     GIVEN,
     MONTHS,
+    PLACE_WORDS,
     PLACES,
+    TITLES,
     table,
     wordlike,
     words,
 )
 from echoic.english.phrases import Value, number
 from echoic.english.sentences import Sentence, Token
+from echoic.text import fold
 
 # -- names
 
 PARTICLES: Final = words("names.particles")
-TITLES: Final = words("names.titles")
 
 _MAX_NAME_WORDS: Final = 6
 _NAMELIKE: Final = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
+# "Ada Byron, fourth of May", where no comma is written.
+_ORDINAL: Final = re.compile(
+    r"(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|(?:thir|four|fif|six|seven|eigh|nine)teen|twentie|thirtie)th"
+)
 _MUD: Final = words("names.mud")
 # Words that follow a name given in passing: the next clause, a purpose, a place.
-_CLOSERS: Final = words("names.closers")
+CLOSERS: Final = words("names.closers")
+_SPELLED_SURNAME: Final = 4
+"""The fewest letters behind a first name that spell the last one: three may be "N H S"."""
+_AS_IN: Final = re.compile(r"(?:for|like|as in) ")
 _SPELLING: Final = re.compile(r"(?:(?:that's|it's|is|which is|and it's|and that's|spelled|spelt) ){0,2}")
 
 
@@ -57,7 +67,19 @@ def stated(said: Sentence, at: int) -> Value | None:
         return None
     if not said.cased:
         at, found = _once(said, at, found)
-    return _respelled(said, found, at)
+    return _respelled(said, *_in_full(said, found, at))
+
+
+def _in_full(said: Sentence, found: Value, at: int) -> tuple[Value, int]:
+    """`found`, or the whole name behind the comma after it, and where it starts: "Bond, James Bond"."""
+    if found.end >= len(said) or not said.gap(found.end):
+        return found, at
+    whole = _capital_run(said, found.end) if said.cased else _plain_run(said, found.end, limit=4)
+    if whole is None or not (said.gap(whole.end) or said.low(whole.end) in CLOSERS):
+        return found, at
+    begun = {said.low(index) for index in range(at, found.end)} - TITLES
+    fuller = begun < {said.low(index) for index in range(found.end, whole.end)}
+    return (whole, found.end) if fuller else (found, at)
 
 
 def _once(said: Sentence, at: int, found: Value) -> tuple[int, Value]:
@@ -65,7 +87,10 @@ def _once(said: Sentence, at: int, found: Value) -> tuple[int, Value]:
     again = next((index for index in range(at + 1, found.end) if said.low(index) == said.low(at)), None)
     if again is None or (again, found.end) == (at + 1, at + 2):  # "duran duran" may be a name
         return at, found
+    # "bond james bond", not "caitlin okonkwo caitlin"
+    surname_first = found.end == again + 1 and said.low(at) not in GIVEN and said.low(at + 1) in GIVEN
     start, end = (again, found.end) if found.end - again > again - at else (at, again)
+    start, end = (at + 1, found.end) if surname_first else (start, end)
     return start, Value(titled(said.tokens[start:end]), end)
 
 
@@ -84,7 +109,7 @@ def claimed(said: Sentence, at: int, *, greeted: bool) -> Value | None:
         found = found if closed and not (acronym and alone and not said.tokens[at].foreign) else None
     else:
         found = _claimed_plain(said, at, greeted=greeted)
-    return _respelled(said, found, at) if found else None
+    return _respelled(said, *_in_full(said, found, at)) if found else None
 
 
 def _claimed_plain(said: Sentence, at: int, *, greeted: bool) -> Value | None:
@@ -95,7 +120,7 @@ def _claimed_plain(said: Sentence, at: int, *, greeted: bool) -> Value | None:
     if found is None:
         return None
     ends = found.end >= len(said)
-    followed = said.low(found.end) in _CLOSERS or (said.gap(found.end) and not ends)
+    followed = said.low(found.end) in CLOSERS or (said.gap(found.end) and not ends)
     if known:
         return found if ends or followed or said.low(found.end) in FUNCTION else None
     return found if followed or (greeted and ends) else None
@@ -123,7 +148,7 @@ def known_or_capital(said: Sentence, at: int) -> Value | None:
 
 
 def spelled_out(said: Sentence, at: int) -> Value | None:
-    """A name given letter by letter: "p a v e l" or "S-I-O-B-H-A-N"."""
+    """A name given letter by letter: "p a v e l", "S-I-O-B-H-A-N" or "c like cat, l, e, o"."""
     letters, index = "", at
     while index < len(said):
         word = said.low(index)
@@ -131,23 +156,45 @@ def spelled_out(said: Sentence, at: int) -> Value | None:
             letters, index = letters + said.low(index + 1) * 2, index + 2
         elif re.fullmatch(r"[^\W\d_](?:-[^\W\d_])*", word):
             letters, index = letters + word.replace("-", ""), index + 1
+            index = _past_word_for(said, index, letters[-1])
         else:
             break
-    return Value(letters.capitalize(), index) if len(letters) >= 3 else None
+    named = len(letters) >= 3 and letters not in ascii_lowercase  # "a, b, c"
+    return Value(letters.capitalize(), index) if named else None
+
+
+def _past_word_for(said: Sentence, index: int, letter: str) -> int:
+    """The word behind "for kilo", "like cat" or "as in tree", which say the `letter` before them again."""
+    told = said.match(_AS_IN, index)
+    word = said.at.get(told.end(), index) if told else index
+    return word + 1 if word > index and said.low(word)[:1] == letter else index
 
 
 def _respelled(said: Sentence, found: Value, at: int) -> Value:
-    """`found`, with its last word replaced by a spelling that follows."""
+    """`found`, with its last word replaced by a spelling that follows, or with the last name that it spells.
+
+    A name that is said again behind its spelling holds: "emeka e m e k a emeka nwosu".
+    """
     skipped = said.match(_SPELLING, found.end)
     start = said.at.get(skipped.end(), found.end) if skipped else found.end
     spelled = spelled_out(said, start)
     if spelled is None:
         return found
     head, _, last = found.text.rpartition(" ")
-    if not last or spelled.text[0].lower() != said.low(at if not head else found.end - 1)[:1]:
+    first = said.low(at if not head else found.end - 1)[:1]
+    if "-" in last and spelled.text.lower() in fold(last).split("-"):
+        return found  # "Vasquez-Holt, V A S Q U E Z, hyphen, Holt"
+    if spelled.text[0].lower() == first:
+        same = spelled.text.lower() == last.lower()
+        named = f"{head} {last if same else spelled.text}".strip()
+    elif not head and len(spelled.text) >= _SPELLED_SURNAME and closed(said, spelled.end):
+        named = f"{last} {spelled.text}"
+    else:
         return found
-    same = spelled.text.lower() == last.lower()
-    return Value(f"{head} {last if same else spelled.text}".strip(), spelled.end)
+    again = _plain_run(said, spelled.end, limit=4) if not said.cased else None
+    if again and fold(again.text).startswith(f"{fold(named)} "):
+        return again
+    return Value(named, spelled.end)
 
 
 def _capital_run(said: Sentence, at: int) -> Value | None:
@@ -193,9 +240,13 @@ def _plain_run(said: Sentence, at: int, *, limit: int) -> Value | None:
     while index < len(said) and not (index > at and said.gap(index)):
         word = said.low(index)
         particle = (
-            index > at and word in PARTICLES and not wordlike(said.low(index + 1)) and said.low(index + 1)
+            index > at
+            and word in PARTICLES
+            and not wordlike(said.low(index + 1))
+            and len(said.low(index + 1)) > 1
         )
-        if not particle and (wordlike(word) or not _NAMELIKE.fullmatch(word) or _too_short(said, index)):
+        ordinary = wordlike(word) or _ORDINAL.fullmatch(word) is not None
+        if not particle and (ordinary or not _NAMELIKE.fullmatch(word) or _too_short(said, index)):
             break
         index += 1
     if index == at or index - at > limit + any(said.low(i) in PARTICLES for i in range(at, index)):
@@ -225,8 +276,6 @@ def _title(word: str) -> str:
 
 # -- where the name of a place or a firm ends
 
-PLACE_WORDS: Final = words("names.place_words")
-"""Ordinary words that occur in many place names."""
 UPPER: Final = words("names.upper")
 """Words that are written in capitals."""
 _SMALL: Final = PARTICLES | frozenset("of the upon on and sur area region suburbs".split())

@@ -9,11 +9,22 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from echoic.english.lexicon import GIVEN, pattern, source, table, wordlike, words
+from echoic.english.lexicon import (
+    FUNCTION,
+    GIVEN,
+    PLACE_WORDS,
+    PLACES,
+    TITLES,
+    pattern,
+    source,
+    table,
+    wordlike,
+    words,
+)
 from echoic.text import fold
 from echoic.text.spoken_numbers import BETWEEN, in_figures, is_bare, runs, written
 
@@ -319,6 +330,27 @@ _FIGURES: Final = pattern("answers.figures")
 _ANY_NUMBER: Final = pattern("answers.any_number")
 _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
 """Digits of a whole number; the first ones of a number that is given in parts are none."""
+_NAME: Final = "my name is"
+_FULL_NAME: Final = 3
+"""The most words of a name that is given in passing."""
+_ASKING_AGAIN: Final = 80
+"""The most characters with which an agent only asks to hear an answer again."""
+_ASKS_AGAIN: Final = pattern("answers.asks_again")
+_AGREED: Final = pattern("answers.agreed")
+# By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
+_IS_THAT: Final = pattern("answers.is_that")
+_REGISTERED: Final = pattern("answers.registered")
+# Who a booking is for, or has made it, and words by which a sentence speaks of anybody else.
+_OF_BOOKER: Final = pattern("answers.of_booker")
+_PERSON: Final = pattern("answers.person")
+# What is kept under a caller's name; a book is under its author's.
+_KEPT: Final = pattern("answers.kept")
+_UNDER: Final = pattern("answers.under")
+# "Yes, of course." and "My name?" before it.
+_NO_NAME_YET: Final = re.compile(
+    rf"(?:(?:and|what|who|me|sorry|my|full|name|mine) ){{1,4}}$|{source('answers.leading')}$"
+)
+_LETTERS: Final = re.compile(r"(?:(?:that's|it's|which is|spelled|spelt|so) ){0,2}(?:(?:double )?[a-z] ){3}")
 # Not an answer: a refusal, a question, or a complete statement.
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
@@ -331,12 +363,91 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     spoken of before, see `speaks_of_another`.
     """
     asked, said = sentences(question), sentences(answer)
-    opening = _opening(asked, of_another=of_another)[0] if asked else ""
+    opening, other = _opening(asked, of_another=of_another) if asked else ("", False)
+    said = _named_in_full(said) if opening == _NAME else said
     statement = _stated(opening, said[0]) if opening and said else ""
+    if asked and said and not (opening or other or of_another):
+        statement = _agreed_name(asked[-1], said[0])
     if not statement:
-        return answer
+        return answer if other or of_another else _put_down(answer, asked, said)
     rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
-    return " ".join([statement + ".", *rest])
+    spelled = opening == _NAME and rest and _LETTERS.match(said[1].line)
+    return " ".join([statement + ("," if spelled else "."), *rest])
+
+
+def _agreed_name(asked: Sentence, said: Sentence) -> str:
+    """The statement of a name, where `said` says yes to "Is that Mr Okafor?" with the name in full, or gives
+    a full name to "Are you registered with us?": "yes, Emeka Okafor".
+    """
+    agreed = _AGREED.match(said.line)
+    start = said.at.get(agreed.end(), len(said)) if agreed else len(said)
+    lows = [token.low for token in said.tokens[start:] if token.low not in TITLES]
+    if not 2 <= len(lows) <= _FULL_NAME or said.question or any(map(_is_word, lows)):
+        return ""
+    addressed = _IS_THAT.search(asked.line)
+    known = _REGISTERED.search(asked.line) is not None and _is_full_name(said.tokens[start:])
+    known = known or (addressed is not None and addressed["name"].split()[-1] in lows)
+    return f"{_NAME} {said.text(start, len(said))}" if known else ""
+
+
+def _put_down(answer: str, asked: Sequence[Sentence], said: Sequence[Sentence]) -> str:
+    """`answer` with "under my name, Ada Byron" for "it's under Ada Byron", or "it's under Byron. Ada Byron."
+
+    Not if it speaks of somebody who is meant: "My wife booked it, it's under Sarah Byron".
+    """
+    told = any(_KEPT.search(one.line) for one in (*asked, *said)) if " under " in answer else False
+    if not told or any(_OF_BOOKER.search(one.line) for one in said):
+        return answer
+    for place, one in enumerate(said):
+        found = None if one.question or _PERSON.search(one.line) else _UNDER.search(one.line)
+        at = one.at.get(found.end()) if found else None
+        if at is None or at >= len(one):
+            continue
+        given = replace(one, tokens=one.tokens[at:])
+        whole = _named_in_full([given, *said[place + 1 : place + 2]])[0]
+        if _is_full_name(_begun(whole, 0, FUNCTION)):
+            rest = [each.text(0, len(each)) + ("?" if each.question else ".") for each in said]
+            rest[place] = f"{one.text(0, at)} my name, {whole.text(0, len(whole))}."
+            return " ".join(rest)
+    return answer
+
+
+def _is_full_name(name: Sequence[Token]) -> bool:
+    """Whether the words are a person's name, one of them known."""
+    lows = [token.low for token in name if token.low not in TITLES]
+    known = 0 < len(lows) <= _FULL_NAME and not GIVEN.isdisjoint(lows)
+    return known and not any(map(_is_word, lows)) and (PLACES | PLACE_WORDS).isdisjoint(lows)
+
+
+def _named_in_full(said: list[Sentence]) -> list[Sentence]:
+    """`said` from its second sentence on, if only that gives the name, or gives it in full: "Byron. Mrs Ada
+    Byron.", "My name? Ada Byron.", "It was on my landlord, now it's on me. Ada Byron."
+    """
+    if len(said) > 1 and _NO_NAME_YET.match(said[0].line):
+        return _named_in_full(said[1:])
+    if len(said) < 2 or said[1].question:
+        return said
+    leading = _LEADING.match(said[0].line)
+    first, then = _begun(said[0], said[0].at.get(leading.end(), 0) if leading else 0), _begun(said[1], 0)
+    begun, whole = ({token.low for token in one if token.low not in TITLES} for one in (first, then))
+    fuller = bool(begun) and begun < whole and len(then) <= len(first) + 3
+    lows = [token.low for token in said[0].tokens]
+    own = lows[-1] in {"me", "mine"} and "not" not in lows and len(then) <= _FULL_NAME
+    written = all(token.capital or not said[1].cased for token in then)
+    named = written and bool(whole) and not any(map(_is_word, whole))
+    return said[1:] if named and (fuller or own) else said
+
+
+def _begun(said: Sentence, start: int, ending: Collection[str] = ()) -> tuple[Token, ...]:
+    """The words of `said` from `start` to its first comma, or to one of `ending`."""
+    behind = range(start + 1, len(said))
+    end = next((at for at in behind if said.gap(at) or said.low(at) in ending), len(said))
+    return said.tokens[start:end]
+
+
+def _is_word(low: str) -> bool:
+    """Whether a folded word is no part of a person's name."""
+    return low in FUNCTION or wordlike(low)
 
 
 def asks_about_another(question: str, *, of_another: bool = False) -> bool:
@@ -346,6 +457,12 @@ def asks_about_another(question: str, *, of_another: bool = False) -> bool:
     """
     asked = sentences(question)
     return bool(asked) and _opening(asked, of_another=of_another)[1]
+
+
+def asks_again(text: str) -> bool:
+    """Whether the agent only asks to hear the last answer again: "Sorry?", "Could you repeat that?"."""
+    short = len(text) <= _ASKING_AGAIN
+    return short and _ASKS_AGAIN.search("".join(one.line for one in sentences(text))) is not None
 
 
 def speaks_of_another(text: str, *, of_another: bool, by_agent: bool, asked: str = "") -> bool:
@@ -407,15 +524,18 @@ def _stated(opening: str, said: Sentence) -> str:
     start = said.at.get(leading.end(), 0) if leading else 0
     if opening.endswith(" is") and _OTHERS.search(opening) and (named := said.match(_THEY_ARE, start)):
         start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
-    related = said.match(_RELATED, start) if opening == "my name is" else None
+    related = _introduces(said, start) if opening == _NAME else None
     start = said.at.get(related.end(), start) if related else start
     last = opening.rpartition(" ")[2]
     start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
     end = len(said)
-    if end - start > MOST_WORDS:
+    if _count(said, start, end) > MOST_WORDS:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
-    if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
+    if said.question or not 0 < _count(said, start, end) <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
+    first = said.low(start)
+    if opening == _NAME and len(first) > 1 and first not in TITLES and _is_word(first):
+        return ""  # "What shall I call you?", "Remember that my car is on level 3"
     line = said.line[said.starts[start] : said.starts[end]]
     # "Is your number still …?", "That's the farm"
     if (opening == "my email is" and not _EMAIL.search(line)) or (
@@ -424,6 +544,17 @@ def _stated(opening: str, said: Sentence) -> str:
         return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
     return f"{opening} {said.text(start, end)}{behind}"
+
+
+def _introduces(said: Sentence, start: int) -> re.Match[str] | None:
+    """What comes before a name at the word `start`, or behind the "it's" before it: "you're speaking to"."""
+    return said.match(_RELATED, max(0, start - 1)) or said.match(_RELATED, start)
+
+
+def _count(said: Sentence, start: int, end: int) -> int:
+    """The words from `start` to before `end`, without the letters of a name that is spelled."""
+    letters = sum(len(token.low) == 1 and token.low.isalpha() for token in said.tokens[start:end])
+    return end - start - max(0, letters - 1)
 
 
 def _is_number(opening: str, line: str) -> bool:

@@ -50,6 +50,8 @@ class SelfStatement:
     """The value of the key that this one corrects: "Ann" of "my sister's called Ann, no, Anna"."""
     ends: tuple[str, ...] = ()
     """Keys whose values no longer hold if this one is new: the old address of somebody who moved."""
+    introduced: bool = False
+    """Whether it is a name with which one begins to speak, as does somebody who has taken the telephone."""
     confidence: float
     """The confidence of the rule: 0.95, 0.85 or 0.7. It is never computed from the words."""
 

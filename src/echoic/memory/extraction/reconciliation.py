@@ -14,7 +14,8 @@ from datetime import UTC, datetime, tzinfo
 from functools import cache
 from typing import Final, Literal, Protocol, runtime_checkable
 
-from echoic.english.lexicon import source
+from echoic.english.corrections import similar
+from echoic.english.lexicon import TITLES, source
 from echoic.english.phrases import slug
 from echoic.english.slots import beside, rivals
 from echoic.errors import EchoicError
@@ -29,7 +30,7 @@ from echoic.memory.extraction.turns import (
     of_user,
 )
 from echoic.memory.profile import remembered_zone
-from echoic.memory.records import Ledger
+from echoic.memory.records import TURN, Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
 from echoic.text import fold
 from echoic.types import Category, Memory, Turn
@@ -126,6 +127,9 @@ class Fact:
     """The value of the slot that it corrects."""
     ends: tuple[str, ...] = ()
     """Slots whose values end if this one is new."""
+    introduced: bool = False
+    """Whether it is a name with which a turn begins: in a call in which the user gave another one, it is that
+    of somebody who has taken the telephone."""
     tentative: bool = False
     """Whether it may mean something else: beside another value it is unconfirmed, and ends nothing."""
     sure: bool = True
@@ -367,7 +371,7 @@ class Reconciler:
         newest = await self._ledger.newest(memory.key, user) if memory.key else None
         if newest is not None and newest.current and fact.instead != newest.text:
             memory, newest = await self._beside(memory, fact, newest)
-        if newest is not None and _undone(newest, last):
+        if newest is not None and (_undone(newest, last) or await self._is_anothers(fact, newest, cited)):
             return
         same = newest if newest and newest.current and _same_value(newest, memory) else None
         if same and fact.instead == same.text and fold(same.text) != fold(memory.text):
@@ -389,6 +393,14 @@ class Reconciler:
             self._keep(kept)
             if kept.key == fact.key:
                 await self._end_old(fact, kept, cited)
+
+    async def _is_anothers(self, fact: Fact, newest: Memory, cited: Sequence[Turn]) -> bool:
+        """Whether somebody introduces themselves in a call in which the user gave the name `newest`."""
+        if not (fact.introduced and newest.current) or fact.instead or _may_be_one(fact.text, newest.text):
+            return False
+        calls = {turn.conversation for turn in cited}
+        given = await self._ledger.store.read(self._ledger.scope, TURN, newest.source)
+        return any(record.key in calls for record in given)
 
     async def _beside(self, memory: Memory, fact: Fact, newest: Memory) -> tuple[Memory, Memory | None]:
         """`memory` under the key where it stands beside `newest`, and the newest version of that key; both
@@ -599,6 +611,14 @@ def _renews(text: str, said: str) -> bool:
     value = re.escape(text.casefold())
     before = r"(?:calls? me|go(?:es)? by|now|changed to|moved to)(?: just| called| at| for| in)?"
     return bool(re.search(rf"\b{before} {value}\b|\b{value} now\b", said.casefold()))
+
+
+def _may_be_one(new: str, known: str) -> bool:
+    """Whether two names may be one person's: one repeats a word of the other, or sounds like it."""
+    one, other = ([word for word in fold(name).split() if word not in TITLES] for name in (new, known))
+    if len(one) > 1 and len(other) > 1:  # of a family all have the last name
+        one, other = one[:1], other[:1]
+    return not (one and other) or any(similar(word, known) for word in one for known in other)
 
 
 def _only_from(turns: frozenset[str], memory: Memory) -> bool:

@@ -39,6 +39,7 @@ from echoic.memory.extraction.turns import (
     marked,
     meant_by_that,
     of_user,
+    questions_before,
     stretch_of,
     takes_back,
     withheld,
@@ -78,18 +79,18 @@ class RuleExtractor:
         changes: list[Change] = []
         turns = [*reading.context, *reading.turns]
         of_another, _ = answers_about_another(turns, of_another=reading.of_another)
-        for place, (before, turn) in enumerate(itertools.pairwise([None, *turns])):
-            assert turn is not None
+        questions = questions_before(turns)
+        for place, turn in enumerate(turns):
             previous = [item for _, items in recent for item in items]
             if of_user(turn) and takes_back(turn.heard_text):
                 meant = meant_by_that(turn, turns[:place])
                 previous = [item for name in meant for item in by_turn.get(name, ())]
-            asked = asked_in(before)
+            asked = asked_in(turns[place - 1] if place else None)
             number = reading.numbers.get(turn.id)
             told = (
                 f"my phone number is {number.digits}"
                 if number
-                else _told(asked, turn, of_another=turn.id in of_another)
+                else _told(questions[place], turn, of_another=turn.id in of_another)
             )
             heard = _hear(told, recent, previous, asked)
             source = tuple(given.id for given in number.turns) if number else (turn.id,)
@@ -115,9 +116,8 @@ def told_by_user(turns: Sequence[Turn], of_another: Collection[str]) -> dict[str
     `of_another`: ids of those that are about somebody else, see `answers_about_another`.
     """
     told = (
-        (turn.id, _told(asked_in(before), turn, of_another=turn.id in of_another))
-        for before, turn in itertools.pairwise([None, *turns])
-        if turn
+        (turn.id, _told(asked, turn, of_another=turn.id in of_another))
+        for turn, asked in zip(turns, questions_before(turns), strict=True)
     )
     return {name: text for name, text in told if text is not None}
 
@@ -164,6 +164,7 @@ def _changes(item: SelfStatement, source: tuple[str, ...]) -> list[Change]:
         context=item.context,
         instead=item.instead,
         ends=item.ends,
+        introduced=item.introduced,
         tentative=item.key == "home" and item.confidence <= INFERRED,
     )
     gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item.key, item.text)]

@@ -19,6 +19,7 @@ from echoic.english.listener import hushed
 from echoic.english.sentences import (
     Dictation,
     asks_about_another,
+    asks_again,
     hands_over,
     is_back,
     sentences,
@@ -321,20 +322,34 @@ def asked_in(before: Turn | None) -> str:
     return before.heard_text if before and before.speaker == "agent" else ""
 
 
+def questions_before(turns: Iterable[Turn]) -> list[str]:
+    """What the agent said directly before each of `turns`, or where it only asks to hear the answer again
+    ("sorry?"), what it had asked.
+    """
+    found: list[str] = []
+    asked = before = ""
+    for turn in turns:
+        found.append(before)
+        before = turn.heard_text if turn.speaker == "agent" else ""
+        if before:
+            asked = before = asked if asks_again(before) else before
+    return found
+
+
 def answers_about_another(turns: Iterable[Turn], *, of_another: bool = False) -> tuple[frozenset[str], bool]:
     """Ids of the user's turns that answer a question about somebody else, and whether the talk then is.
 
     `of_another`: whether it was before `turns`.
     """
     ids: set[str] = set()
-    asked = ""
-    for turn, heard in [(turn, turn.heard_text) for turn in turns]:
+    every = list(turns)
+    for turn, asked in zip(every, questions_before(every), strict=True):
+        heard = turn.heard_text
         if of_user(turn) and asks_about_another(asked, of_another=of_another):
             ids.add(turn.id)
         if turn.speaker in {"user", "agent"}:
             agent = turn.speaker == "agent"
             of_another = speaks_of_another(heard, of_another=of_another, by_agent=agent, asked=asked)
-        asked = heard if turn.speaker == "agent" else ""
     return frozenset(ids), of_another
 
 
