@@ -734,3 +734,36 @@ async def test_a_surname_of_somebody_else_that_is_spelled_is_not_the_callers(ana
 async def test_an_answer_that_is_asked_for_again_answers_the_question_before(ana, lines, left):
     await call(ana, *lines)
     assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (("Myself, no.", ">Then whom am I helping today?", "Raghav Krishnamurthy.",
+          ">Which tooth is it, Mr. Krishnamurthy?"), "Raghav Krishnamurthy"),
+        ((">who have we got then", "it's joyce abernathy", ">and a good time to call joyce"), "Joyce Abernathy"),
+        ((">And you are on the list as?", "Sandhu.", ">Thank you, Ms. Sandhu."), "Ms Sandhu"),
+        ((">are you insured with us", "yeah emeka okafor", ">thanks emeka tell me what happened"), "Emeka Okafor"),
+    ],
+)  # fmt: skip
+async def test_a_name_by_which_the_agent_addresses_who_gave_it_is_the_callers(ana, lines, name):
+    await call(ana, *lines)
+    assert await known(ana) == {"user_name": name}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (">Who is it for?", "Sarah.", ">Can I speak to Sarah?"),
+        (">who is it for", "sarah", ">and how old is sarah"),
+        (">who is it for", "sarah", ">is that sarah"),
+        (">What's your daughter's name?", "Leila.", ">Hi Leila."),
+        (">Any allergies?", "Warfarin", ">thanks warfarin noted"),
+        (">Which town?", "bristol", ">thanks bristol and the street"),
+        (">Who's the patient?", "Just the cat, Luna.", ">Okay, Luna it is."),
+        ("Thank you, Priya.", ">Anything else, Priya?"),
+    ],
+)
+async def test_a_name_that_the_agent_only_repeats_is_not(ana, lines):
+    await call(ana, *lines)
+    assert "user_name" not in await known(ana)

@@ -33,7 +33,7 @@ from echoic.english.lexicon import (
     words,
 )
 from echoic.english.phrases import Value, number
-from echoic.english.sentences import Sentence, Token
+from echoic.english.sentences import Sentence, Token, sentences
 from echoic.text import fold
 
 # -- names
@@ -145,6 +145,61 @@ def known_or_capital(said: Sentence, at: int) -> Value | None:
     if said.cased:
         return _capital_run(said, at)
     return _plain_run(said, at, limit=1) if said.low(at) in GIVEN else None
+
+
+_BEFORE_OWN: Final = re.compile(
+    r"(?:(?:oh|um|er|hi|hello|yes|yeah|no|nah|aye|sir|ma'am|love|well|sure|it's|its|it is|this is|i'm|i am|"
+    r"my name is|my name's|name's|put it under|it'll be under|under) ){0,5}"
+)
+_THANKING: Final = frozenset("thanks thank you cheers hi hello hiya".split())
+_MOST_ANSWERED: Final = 2
+"""Sentences of an answer that may give the name that was asked for."""
+_LEAST_ASKED: Final = 3
+"""Words of an agent before a name at the end that addresses somebody: "is that Sarah" does not."""
+
+
+def addressed_by(answer: str, reply: str) -> str:
+    """The name that an `answer` gives, if the agent's `reply` addresses the caller by it; else empty.
+
+    "Raghav Krishnamurthy.", "Which tooth is it, Mr Krishnamurthy?"
+    """
+    replied = sentences(reply)
+    for said in sentences(answer)[:_MOST_ANSWERED]:
+        leading = _BEFORE_OWN.match(said.line)
+        found = stated(said, said.at.get(leading.end(), 0) if leading else 0)
+        if found is None or said.question or not closed(said, found.end):
+            continue
+        own = {fold(word).strip(".") for word in found.text.split()} - TITLES
+        title = next((title for one in replied if (title := _addresses(one, own)) is not None), None)
+        if title is not None:
+            # a surname alone proves little
+            return (
+                found.text
+                if fold(found.text.split()[0]) in GIVEN | TITLES
+                else f"{title} {found.text}".strip()
+            )
+    return ""
+
+
+def _addresses(said: Sentence, name: set[str]) -> str | None:
+    """The title with which an agent addresses somebody by words of `name`, if any: "thanks joyce" has none.
+
+    None if it does not address them.
+    """
+    at = 0
+    while at < len(said):
+        end = at
+        while end < len(said) and said.low(end) in name:
+            end += 1
+        if end > at:
+            before = at - (said.low(at - 1) in TITLES)
+            ends = end == len(said)
+            thanked = said.low(before - 1) in _THANKING and (ends or said.gap(end) or not said.cased)
+            told = before >= _LEAST_ASKED and said.low(before - 1) not in FUNCTION
+            if thanked or (ends and (said.gap(before) and before > 0 if said.cased else told)):
+                return titled(said.tokens[before:at])
+        at = max(end, at + 1)
+    return None
 
 
 def spelled_out(said: Sentence, at: int) -> Value | None:

@@ -240,8 +240,8 @@ async def hide_taken_back(
     said = {turn.id: turn for turn in (*context, *turns)}
     asked = {turn.id for turn in turns if of_user(turn) and asks_to_forget(turn.heard_text)}
     named = [one for one in changes if isinstance(one, TakeBack) and not asked.isdisjoint(one.source)]
-    numbers = [tuple(given.id for given in number.turns) for number in stretch.numbers.values()]
-    whole = _withheld_whole(turns, context, [*numbers, *(memory.source for memory in retracted)])
+    together = [tuple(turn.id for turn in each.turns) for each in stretch.understood.values()]
+    whole = _withheld_whole(turns, context, [*together, *(memory.source for memory in retracted)])
     echoed = any(turn.speaker == "agent" and turn.heard != "" for turn in turns)
     near = (turn.heard_text for turn in (*context, *turns))
     if not (named or whole or retracted or (echoed and asks_to_forget("\n".join(near)))):

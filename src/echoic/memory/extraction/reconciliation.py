@@ -21,7 +21,7 @@ from echoic.english.slots import beside, rivals
 from echoic.errors import EchoicError
 from echoic.memory.extraction.known_facts import same_words, statement_of
 from echoic.memory.extraction.turns import (
-    NumberGiven,
+    Understood,
     affirmed,
     is_doubted,
     is_sure,
@@ -106,8 +106,8 @@ class Reading:
     """Ids of turns that the user asked not to keep."""
     of_another: bool = False
     """Whether the talk was about somebody else before `context`."""
-    numbers: Mapping[str, NumberGiven] = field(default_factory=dict)
-    """See `numbers_given`. Facts may cite the turns that gave them, too."""
+    understood: Mapping[str, Understood] = field(default_factory=dict)
+    """See `understood`. Facts may cite the turns that gave them, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,14 +86,12 @@ class RuleExtractor:
                 meant = meant_by_that(turn, turns[:place])
                 previous = [item for name in meant for item in by_turn.get(name, ())]
             asked = asked_in(turns[place - 1] if place else None)
-            number = reading.numbers.get(turn.id)
+            shown = reading.understood.get(turn.id)
             told = (
-                f"my phone number is {number.digits}"
-                if number
-                else _told(questions[place], turn, of_another=turn.id in of_another)
+                shown.statement if shown else _told(questions[place], turn, of_another=turn.id in of_another)
             )
             heard = _hear(told, recent, previous, asked)
-            source = tuple(given.id for given in number.turns) if number else (turn.id,)
+            source = tuple(given.id for given in shown.turns) if shown else (turn.id,)
             by_turn |= dict.fromkeys(source, heard)
             if place < len(reading.context):
                 continue
@@ -219,7 +217,7 @@ class RuleReader:
             context=stretch.context,
             withheld=hushed,
             of_another=stretch.of_another,
-            numbers=stretch.numbers,
+            understood=stretch.understood,
         )
         changes = await self._extractor.extract(reading)
         needed = any(isinstance(change, (Unlearn, TakeBack)) for change in changes)
@@ -234,7 +232,7 @@ class RuleReader:
             known=known.memories,
             past=known.past,
             context=context,
-            also=itertools.chain.from_iterable(given.turns for given in stretch.numbers.values()),
+            also=itertools.chain.from_iterable(given.turns for given in stretch.understood.values()),
             third_parties=rule,
         )
         distilled = await reconciler.take(changes)

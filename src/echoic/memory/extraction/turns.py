@@ -16,6 +16,7 @@ from typing import Final
 from echoic.english import SelfStatement, listen
 from echoic.english.forget_requests import forget_request
 from echoic.english.listener import hushed
+from echoic.english.names import addressed_by
 from echoic.english.sentences import (
     Dictation,
     asks_about_another,
@@ -354,25 +355,38 @@ def answers_about_another(turns: Iterable[Turn], *, of_another: bool = False) ->
 
 
 @dataclass(frozen=True, slots=True)
-class NumberGiven:
-    """A telephone number of the user that is whole after a turn of the agent."""
+class Understood:
+    """What the agent's turn shows of the user's turns before it."""
 
-    digits: str
-    """With a "+" before the code of a country, if that was said."""
+    statement: str
+    """As the user would say it."""
     turns: tuple[Turn, ...]
-    """The turns in which the user gave it."""
+    """The turns in which the user said it."""
 
 
-def numbers_given(turns: Iterable[Turn]) -> dict[str, NumberGiven]:
-    """By the id of the agent's turn after which it is whole, each number that was given and read back."""
-    found: dict[str, NumberGiven] = {}
+def understood(turns: Sequence[Turn], *, of_another: Collection[str] = ()) -> dict[str, Understood]:
+    """By the id of an agent's turn: a telephone number that is whole then, or the name by which it addresses
+    the user who just gave it.
+
+    `of_another`: ids of turns about somebody else, see `answers_about_another`.
+    """
+    found: dict[str, Understood] = {}
+    for answer, reply in itertools.pairwise(turns):
+        if of_user(answer) and reply.speaker == "agent" and answer.id not in of_another:
+            name = addressed_by(answer.heard_text, reply.heard_text)
+            found |= {reply.id: Understood(f"This is {name}.", (answer,))} if name else {}
+    return found | _numbers_given(turns)
+
+
+def _numbers_given(turns: Iterable[Turn]) -> dict[str, Understood]:
+    found: dict[str, Understood] = {}
     pending: Dictation | None = None
     given: list[Turn] = []
     for turn in turns:
         text = turn.heard_text
         if turn.speaker == "agent":
             if pending and (number := pending.read_back(text)):
-                found[turn.id] = NumberGiven(number, tuple(given))
+                found[turn.id] = Understood(f"my phone number is {number}", tuple(given))
                 pending, given = replace(pending, offered=number, given="", clean="", echoed=""), []
             elif asked := Dictation.asked(text):
                 pending, given = asked, []
@@ -407,8 +421,8 @@ class Stretch:
     """By id, the turns, here or before, with words that were taken back, without those words."""
     of_another: bool = False
     """Whether the talk was about somebody else before `context`."""
-    numbers: Mapping[str, NumberGiven] = field(default_factory=dict)
-    """See `numbers_given`; without what was unlearned."""
+    understood: Mapping[str, Understood] = field(default_factory=dict)
+    """See `understood`; without what was unlearned."""
 
     @property
     def end(self) -> int:
@@ -445,6 +459,7 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
     earlier = tuple(turn_of(record) for record in reversed(before))
     forgotten = frozenset(record.id for record in (*records, *before) if is_unlearned(record))
     unlearned = forgotten | of_another_voice((*earlier, *turns))
+    near = [turn for turn in (*earlier[-_DICTATED:], *turns) if turn.id not in unlearned]
     return Stretch(
         turns=turns,
         seqs=tuple(record.seq for record in records),
@@ -452,7 +467,7 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
         unlearned=unlearned,
         recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
         of_another=answers_about_another(earlier[:-CONTEXT])[1],
-        numbers=numbers_given(turn for turn in (*earlier[-_DICTATED:], *turns) if turn.id not in unlearned),
+        understood=understood(near, of_another=answers_about_another(near)[0]),
     )
 
 
