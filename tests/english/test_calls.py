@@ -699,6 +699,8 @@ async def test_other_numbers_given_over_several_turns_are_not(ana, lines):
         (("My name is Ruth.", "is that r a c", "yes"), "Ruth"),
         (("My name is Ann.", "Is that A N N E?", "Yes but without the E."), "Ann"),
         (("My name is Ann.", "Is that A N N E?", "No."), "Ann"),
+        (("I'm Zoe Hart.", "Zoey?", "No, Z, O, E."), "Zoe Hart"),
+        (("I'm Mary Ann.", "And the surname?", "Lee."), "Mary Ann Lee"),
         (("I'm Ada Halvorsen.", "Is that H-A-L-V-O-R-S-O-N?", "With an E. S, E, N."), "Ada Halvorsen"),
         (("I'm Ada Halvorsen.", "Could you spell the surname?", "S, E, N at the end."), "Ada Halvorsen"),
     ],

@@ -335,12 +335,14 @@ def _spelled(said: Sentence, previous: Sequence[SelfStatement], since: str, aske
         found = names.stated(said, said.at.get(leading.end(), 0) if leading else 0)
     elif surname or (not _spoken_of(old.key, since) and (spelling or _says_only(read_back, old))):
         found = _letters(said)
-    text = _with_last(old.text, found.text, surname=surname) if found and closed(said, found.end) else ""
-    if found is None or not text:
+    if found is None or not closed(said, found.end):
+        return None
+    text = _with_last(old.text, found.text, surname=surname, spelled=spelling)
+    if not text:
         return None
     whose = old.key.removesuffix("_name").replace("_", " ")
     right = hear(old.key, text) if old.key in SLOTS else hear_of(whose, text)
-    return Repair((replace(right, instead=old.text),), found.end)
+    return Repair((replace(right, instead=old.text if text != old.text else None),), found.end)
 
 
 def _letters(said: Sentence) -> Value | None:
@@ -362,17 +364,17 @@ def _says_only(said: Sentence, old: SelfStatement) -> bool:
     return bool(named) and all(any(_ratio(low, word) >= _READ_ALIKE for word in own) for low in named)
 
 
-def _with_last(name: str, new: str, *, surname: bool) -> str:
+def _with_last(name: str, new: str, *, surname: bool, spelled: bool) -> str:
     """`name` with `new` in place of the word that it spells, or behind a first name; empty for neither."""
     known, low = name.split(), fold(new)
     own = [word for word in known if fold(word) not in TITLES]
     if low in fold(name).split() or not own:
-        return ""
+        return name if own else ""  # "Zoe Hart", "Zoey?", "no, Z, O, E"
     if set(fold(name).split()) < set(low.split()):
         return new
     if surname and len(own) == len(known) == 1 and (fold(own[0]) in GIVEN or own[0][0] != new[0]):
         return f"{name} {new}"
-    whole = len(low) > _INITIALS
+    whole = len(low) > _INITIALS or not spelled
     begun = low[0] if whole else "\0"
     like = [word for word in (own[-1:] if surname else own) if len(word) - len(low) <= _LETTERS_MISSED]
     like = [word for word in like if fold(word).startswith(begun) or similar(new, word)]
