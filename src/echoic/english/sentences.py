@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from echoic.english.lexicon import GIVEN, pattern, source, table, wordlike, words
+from echoic.english.lexicon import FUNCTION, GIVEN, pattern, source, table, wordlike, words
 from echoic.text import fold
 
 FILLERS: Final = words("sentences.fillers")
@@ -438,10 +438,18 @@ _AWAY: Final = pattern("telephone.away")
 _STAYS: Final = pattern("telephone.stays")
 _BACK: Final = pattern("telephone.back")
 _NAMES: Final = pattern("telephone.names")
+_OF_THEM: Final = pattern("telephone.of_them")
+# "Hello? Hello?" asks whether anybody is there.
+_GREETS_ANEW: Final = re.compile(r"(?:hello|hi|hiya|hey) (?!(?:hello|hi|are you|is (?:any|some)) ?)")
+_SAYS_WHO: Final = re.compile(r"\b(?:i'm|i am) (?!still|back|here|sorry|afraid|not|just|going)")
+_OPENS: Final = 3
+"""Sentences with which somebody who begins to speak says who they are."""
+_CALLING: Final = 2
+"""Words beside the names of those who are called."""
 # Every text that gives the telephone away contains one of these; others need not be cut into sentences.
 _MAY: Final = re.compile(
     r"\b(?:i?ll|will|me|to|gonna|i)(?: just| quickly)? (?:hand|pass|put|give|switch)\b"
-    r"|\bhere(?:['’]s| is| he| she)\b",
+    r"|\bhere(?:['’]s| is| he| she)\b|\bwant(?:s|ing) (?:on|the|a|to)\b|\bsay (?:hello|hi) to\b",
     re.IGNORECASE,
 )
 
@@ -454,17 +462,55 @@ def hands_over(text: str) -> bool:
     return any(_goes_away(one, then) for one, then in itertools.zip_longest(said, said[1:]))
 
 
-def takes_over(text: str) -> bool:
+def takes_over(text: str, *, at_once: bool = False) -> bool:
     """Whether `text` begins as somebody does who was given the telephone: it says a name.
 
-    A greeting alone may be the same caller's, who tells that she is busy.
+    A greeting alone may be the same caller's, who tells that she is busy. `at_once`: nobody spoke after the
+    telephone was given away, so that who greets and says "I'm" is somebody else.
     """
-    return any(_of_person(_NAMES, one) for one in sentences(text)[:2])
+    said = sentences(text)
+    anew = at_once and said and not said[0].question and _GREETS_ANEW.match(said[0].line)
+    if anew and any(_SAYS_WHO.search(one.line) for one in said[:_OPENS]):
+        return True
+    return any(_of_person(_NAMES, one) for one in said[:2])
+
+
+def cuts_in(text: str, before: str, own: Collection[str]) -> bool:
+    """Whether `text` is said by somebody else who was spoken to `before`, in the last words of the user.
+
+    "Femi? Come and tell him what you get.", "Hello, Femi here.": who has said their own name, one of `own`,
+    does not greet again and say another that they have just called.
+    """
+    said = sentences(text)[:_OPENS]
+    if not said or not _GREETS_ANEW.match(said[0].line):
+        return False
+    words = [token for one in sentences(before) for token in one.tokens]
+    called = {token.low.partition("'")[0] for token in words}
+    # "Yes, Baker, Tom." calls nobody
+    calls = sum(not token.capital or token.low.partition("'")[0] in FUNCTION for token in words) >= _CALLING
+    return calls and not called.isdisjoint(_introduced(said) - frozenset(own))
+
+
+def own_names(text: str) -> frozenset[str]:
+    """Words of the names by which who says `text` introduces themselves, and those beside them."""
+    said = sentences(text)
+    told = (token.low for one in said[:2] for token in one.tokens)
+    return frozenset(told if _introduced(said) else ())
+
+
+def _introduced(said: Iterable[Sentence]) -> frozenset[str]:
+    found = (_of_person(_NAMES, one) for one in said)
+    return frozenset(one[one.lastindex] for one in found if one and one.lastindex)
 
 
 def is_back(text: str) -> bool:
     """Whether `text` says that the one who gave the telephone away speaks again: "me again"."""
-    return any(_of_person(_BACK, said) for said in sentences(text)[:2])
+    return any(_of_person(_BACK, said) for said in sentences(text)[:_OPENS])
+
+
+def speaks_of_them(text: str) -> bool:
+    """Whether `text` begins with somebody who had the telephone: "Sorry about that. He's four."."""
+    return _OF_THEM.match("".join(said.line for said in sentences(text)[:_OPENS])) is not None
 
 
 def _goes_away(said: Sentence, then: Sentence | None) -> bool:

@@ -18,10 +18,14 @@ from echoic.english.forget_requests import forget_request
 from echoic.english.listener import hushed
 from echoic.english.sentences import (
     asks_about_another,
+    completed,
+    cuts_in,
     hands_over,
     is_back,
+    own_names,
     sentences,
     speaks_of_another,
+    speaks_of_them,
     takes_over,
 )
 from echoic.memory.mentions import cut_up, stem_of
@@ -296,22 +300,34 @@ def hushes(text: str) -> bool:
 
 
 def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
-    """Ids of the turns under the user's name of those to whom they gave the telephone.
+    """Ids of the turns under the user's name of those who had their telephone.
 
     From "I'll hand you over to Mei" to "me again", or until Mei gives it back. If nobody says a
-    name next, the user has kept it.
+    name next, the user has kept it. Who is called by the user and answers in their place need not be given
+    it.
     """
     ids: set[str] = set()
+    own: set[str] = set()
     given = away = False
-    for turn in filter(of_user, turns):
+    asked = last = ""
+    for turn in turns:
+        heard = turn.heard_text
+        if not of_user(turn):
+            asked, last = (heard, "") if turn.speaker == "agent" else (asked, last)
+            continue
         if given:
-            away = takes_over(turn.heard_text) and not is_back(turn.heard_text)
+            away = takes_over(heard, at_once=bool(last)) and not is_back(heard)
         elif away:
-            away = not is_back(turn.heard_text)
+            away = not (is_back(heard) or speaks_of_them(heard))
+        elif last:
+            away = cuts_in(heard, last, own) and not is_back(heard)
         if away:
             ids.add(turn.id)
-        gives = hands_over(turn.heard_text)
+        else:
+            own |= own_names(completed(asked, heard))
+        gives = hands_over(heard)
         given, away = gives and not away, away and not gives
+        asked, last = "", "" if turn.id in ids else heard
     return frozenset(ids)
 
 
