@@ -598,3 +598,51 @@ async def test_what_denies_no_value_in_favour_of_another_ends_nothing(ana, first
 async def test_a_part_of_a_date_or_a_number_corrects_that_part(ana, first, then, left):
     await call(ana, first, then)
     assert list((await known(ana)).values()) == [left]
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (
+            (
+                ">Can I take your address?",
+                "17 Beech Grove. No, listen to me, that's where we used to be. 71 Orchard Close.",
+            ),
+            {"address": "71 Orchard Close"},
+        ),
+        (
+            (
+                ">And your date of birth?",
+                "The second of June 1949. No, what am I saying, that's Frank's. Mine's the ninth of September.",
+            ),
+            {"birthday": "September 9"},
+        ),
+        ((">And your date of birth?", "The second of June 1949. No, sorry, that's my wife's."), {}),
+        (("I'm 34. No, wait, that's Tom's age. I'm 36.",), {"age": "36"}),
+        (("I live in Leeds. Sorry, that's where I worked. I'm in York.",), {"home": "York"}),
+        (("I work at Tesco. Sorry, that's the old job. I'm at Lidl now.",), {"employer": "Lidl"}),
+        (("My number is 07700 900 123, no, that's my wife's.",), {}),
+        (("I live at 5 Mill Lane. No, hang on, that's his.",), {}),
+    ],
+)
+async def test_a_value_that_was_somebody_elses_is_not_the_callers(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The fourth of March 1980. Oh, that's my wife's birthday too.",
+        "The fourth of March 1980. No, really, it's my birthday today.",
+        "The fourth of March 1980. No, that's fine.",
+        "The fourth of March 1980. Sorry, that's Tom's bus going by.",
+        "The fourth of March 1980. Sorry, is that my wife's?",
+        "The fourth of March 1980. That's my wife's as well.",
+        "The fourth of March 1980. I have a cat. No, that's my wife's.",
+        "The fourth of March 1980. No, it's not my husband's.",
+    ],
+)
+async def test_a_remark_on_a_value_leaves_it(ana, said):
+    await call(ana, ">And your date of birth?", said)
+    assert (await known(ana))["birthday"] == "March 4, 1980"

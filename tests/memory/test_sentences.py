@@ -225,6 +225,13 @@ async def test_a_secret_is_in_no_sentence(learned_from):
     assert not any("pin" in memory.text.casefold().split() for memory in kept)
 
 
+async def test_what_was_somebody_elses_is_not_kept_as_a_sentence(learned_from):
+    kept = await learned_from(
+        "My address is 17 Beech Grove. No, that's where we used to be. I'm a florist now."
+    )
+    assert not [memory.text for memory in kept if "Beech" in memory.text]
+
+
 async def test_what_a_rule_heard_is_not_kept_a_second_time(learned_from):
     facts = await learned_from("I'm allergic to peanuts.", "My name is Petra.")
     assert sorted(memory.key for memory in facts) == ["allergy:peanuts", "user_name"]
