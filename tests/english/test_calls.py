@@ -646,3 +646,46 @@ async def test_a_value_that_was_somebody_elses_is_not_the_callers(ana, lines, le
 async def test_a_remark_on_a_value_leaves_it(ana, said):
     await call(ana, ">And your date of birth?", said)
     assert (await known(ana))["birthday"] == "March 4, 1980"
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (("My mother-in-law might, actually. She's called Brenda.",), {"mother-in-law_name": "Brenda"}),
+        (("Can they ring my partner? He's called Tomasz.",), {"partner_name": "Tomasz"}),
+        (("I'd like to put my sister on. Her name's Eileen. Eileen Prowse.",), {"sister_name": "Eileen"}),
+        (("my nan might come get it shes called gloria she lives next door",), {"nan_name": "Gloria"}),
+        (("My daughter will come, she's called Seren.",), {"child:seren": "Seren"}),
+        ((">What's your dad's name?", "Arthur Pemberton."), {"father_name": "Arthur Pemberton"}),
+        ((">And what's your dog called?", "Rex."), {"pet:rex": "Rex"}),
+    ],
+)
+async def test_who_is_called_so_is_whom_the_caller_has_just_named(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My sister has a friend. She's called Ann.",
+        "My wife met a woman at work. She's called Ann.",
+        "My mum's got a new boss. She's called Ann.",
+        "My mum's friend, she's called Sue.",
+        "My son plays with Max. He's called Max Hill.",
+        "My brother is coming. She's called Ann.",
+        "My daughter has a doll. She's called Bess.",
+        "my mum is coming to get him hes called kofi",
+        "If my sister comes, she's called Ann.",
+        "My daughter's ill. Is she called Ann on your list?",
+        "My dad was a pilot. He was called Tom.",
+        "My wife's upset, she's called Dave to fix it.",
+        "My wife rang you. She's called three times.",
+        "I told my brother he's called Steve for a reason.",
+        "My mum joked that he's called Bob.",
+        "She's called Ann.",
+    ],
+)
+async def test_somebody_else_who_is_called_so_is_no_relative(ana, said):
+    await call(ana, said)
+    assert await known(ana) == {}

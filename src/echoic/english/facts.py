@@ -25,7 +25,7 @@ from echoic.english.lexicon import (
 )
 from echoic.english.names import closed, run_end
 from echoic.english.phrases import Value
-from echoic.english.sentences import CONNECTING, Sentence
+from echoic.english.sentences import CONNECTING, Sentence, Token
 from echoic.english.slots import INFERRED, PLAIN, STATED, RuleReading, SelfStatement, Spot, hear, hear_of, one
 from echoic.text import fold
 
@@ -379,6 +379,39 @@ def _goes_on(spot: Spot, end: int) -> bool:
     return low in FUNCTION or low in _THEIR_VERBS or low.endswith(("s", "ed"))
 
 
+def who_is_called(said: Sentence, before: Sentence | None) -> Sentence:
+    """`said` with whom the speaker has just named in place of "she's called": "I'd like to add my sister.
+    Her name's Ann." is "my sister is called Ann". Unchanged if it may be somebody else.
+    """
+    found = _CALLED_SO.search(said.line)
+    start = said.at.get(found.start()) if found else None
+    if found is None or start is None or said.tokens[start].quoted:
+        return said
+    near = [(said, start)]
+    if before and start < _NEAR_PRONOUN:
+        near.append((before, len(before)))
+    for sentence, end in near:
+        named = list(_RELATED_TO_ME.finditer(sentence.line, 0, sentence.starts[end]))
+        if not named:
+            continue
+        last = named[-1]
+        fits = last["either"] or (last["female"] if found["she"] else last["male"])
+        if not fits or not _alone_between(sentence, last.end() + 1, end):
+            return said
+        kin = sentence.tokens[sentence.at[last.start()] : sentence.at[last.end() + 1]]
+        words = (replace(token, gap=at == 0) for at, token in enumerate((*kin, *_IS_CALLED)))
+        return replace(said, tokens=(*said.tokens[:start], *words, *said.tokens[said.at[found.end() + 1] :]))
+    return said
+
+
+def _alone_between(said: Sentence, after: int, end: int) -> bool:
+    """Whether nobody else is named between the offset `after` and the word `end`."""
+    if _BETWEEN.search(said.line, after - 1, said.starts[end]):
+        return False
+    names = (token for token in said.tokens[said.at[after] : end] if token.low not in FUNCTION)
+    return not any(token.low in GIVEN or (said.cased and token.capital) for token in names)
+
+
 def child_named(spot: Spot) -> RuleReading | None:
     found = names.stated(spot.said, spot.at)
     return one(found, lambda text: _child(text, spot.group("kin").split()[-1]))
@@ -482,6 +515,13 @@ def one_pet(spot: Spot) -> RuleReading | None:
         return None
     return RuleReading((hear("pet_kind", f"{article} {kind}", item=kind),), spot.at)
 
+
+_CALLED_SO: Final = pattern("facts.called_so")
+_RELATED_TO_ME: Final = pattern("facts.introduced")
+_BETWEEN: Final = pattern("facts.between")
+_NEAR_PRONOUN: Final = 3
+"""Words of a sentence before a pronoun that means somebody in the sentence before: "and she's called"."""
+_IS_CALLED: Final = tuple(Token(word, word, gap=False, quoted=False) for word in ("is", "called"))
 
 PEOPLE: Final = frozenset(
     "|".join(source(f"facts.{kind}") for kind in ("kin", "others", "child", "children")).split("|")

@@ -310,6 +310,7 @@ _FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venu
 _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
 _THEY_ARE: Final = re.compile(r"(?:he|she)(?:'s| is) (?!(?:got|had|been|gone|not|in) )|they(?:'re| are) ")
+_THEY_ARE_CALLED: Final = re.compile(r"(?:he|she)(?:'s| is) called |(?:her|his) name(?:'s|s| is) ")
 _EMAIL: Final = re.compile(r"@| at | dot ")
 # Whose relative somebody is, said before the name that was asked for: "I'm his mum, Hannah".
 _RELATED: Final = pattern("answers.related")
@@ -404,7 +405,8 @@ def _stated(opening: str, said: Sentence) -> str:
     """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
     leading = _LEADING.match(said.line)
     start = said.at.get(leading.end(), 0) if leading else 0
-    if opening.endswith(" is") and _OTHERS.search(opening) and (named := said.match(_THEY_ARE, start)):
+    they = _THEY_ARE_CALLED if opening.endswith(" called") else _THEY_ARE if opening.endswith(" is") else None
+    if they and _OTHERS.search(opening) and (named := said.match(they, start)):
         start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
     related = said.match(_RELATED, start) if opening == "my name is" else None
     start = said.at.get(related.end(), start) if related else start
