@@ -546,7 +546,7 @@ VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
     "industry": names.field_of_work,
     "occupation": lambda said, at: names.role(said, at, certain=False),
     "age": _spoken_age,
-    "birthday": phrases.date,
+    "birthday": phrases.birthday,
     "email": phrases.email,
     "phone": phrases.phone,
     "work_email": phrases.email,
