@@ -296,6 +296,8 @@ _WHOSE: Final = re.compile(
 _PURPOSE: Final = re.compile(r"\b(?:so(?: that)?|in case|because) (?:i|we|it|they|the|our|that)\b[^,]*,? ")
 # Answers that are about whoever is spoken of. A number to ring, an address or a name is asked of the caller.
 _OF_PATIENT: Final = frozenset({"i'm allergic to", "i take", "my birthday is"})
+# What somebody who is named is, has or does, in an answer about allergies or medicines.
+_DOES: Final = pattern("answers.does")
 # Words by which a caller begins to speak of somebody else, goes on, and speaks of themselves.
 _FOR_ANOTHER: Final = pattern("answers.for_another")
 _OF_ANOTHER: Final = re.compile(r"\b(?:s?he(?:'[a-z]+)?|him|his|hers?) ")
@@ -417,6 +419,8 @@ def _stated(opening: str, said: Sentence) -> str:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
     if said.question or not 0 < end - start <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
+    if opening in _OF_PATIENT and _of_somebody(said, start):
+        return ""
     line = said.line[said.starts[start] : said.starts[end]]
     # "Is your number still …?", "That's the farm"
     if (opening == "my email is" and not _EMAIL.search(line)) or (
@@ -425,6 +429,16 @@ def _stated(opening: str, said: Sentence) -> str:
         return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
     return f"{opening} {said.text(start, end)}{behind}"
+
+
+def _of_somebody(said: Sentence, start: int) -> bool:
+    """Whether an answer speaks of somebody by name: "Nia's coeliac", not "latex is the main one"."""
+    found = said.match(_DOES, start)
+    if found is None:
+        return False
+    # a medicine that begins a sentence looks like a name
+    name = said.low(start).partition("'")[0]
+    return name in GIVEN or (found["ill"] is not None and not wordlike(name) and name not in FUNCTION)
 
 
 def _is_number(opening: str, line: str) -> bool:
