@@ -689,3 +689,42 @@ async def test_who_is_called_so_is_whom_the_caller_has_just_named(ana, lines, le
 async def test_somebody_else_who_is_called_so_is_no_relative(ana, said):
     await call(ana, said)
     assert await known(ana) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("Take him off. Put my sister, Lowri, she's ten minutes away.", {"sister_name": "Lowri"}),
+        ("I told the client Tuesday, but Priyanka, my boss, goes mad.", {"boss_name": "Priyanka"}),
+        ("You can ring my husband, Dave, on the mobile.", {"husband_name": "Dave"}),
+        ("Give it to my son, Max, he's in.", {"child:max": "Max"}),
+        ("Tom, my brother, was here.", {"brother_name": "Tom"}),
+        ("So my flatmate, Mei, has the small room.", {"flatmate_name": "Mei"}),
+    ],
+)
+async def test_a_name_beside_a_relation_between_commas_is_theirs(ana, said, left):
+    await call(ana, said)
+    assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "It's for my wife, Anna, please.",
+        "It's for my wife, Anna.",
+        "I told my wife, Tom, that it's fine.",
+        "Tom, my wife, she's ill.",
+        "Thanks, Tom, my wife, who's ill, needs it.",
+        "It's my mum, Dad, and me.",
+        "Ask my boss, Friday, he's in.",
+        "I flew with my mum, Paris was great.",
+        "I was with my wife, Ann, we split up.",
+        "Did you ring my wife, Ann, about it?",
+        "If you ring my wife, Ann, she'll tell you.",
+        "My mum's friend, Sue, is ill.",
+        "Is Tom, my son, allowed?",
+    ],
+)
+async def test_whom_the_caller_speaks_to_beside_a_relation_is_not_them(ana, said):
+    await call(ana, said)
+    assert await known(ana) == {}

@@ -374,6 +374,33 @@ def kin_beside(spot: Spot) -> RuleReading | None:
     return one(found, lambda text: hear_of(_relation(spot), text))
 
 
+def kin_apart(spot: Spot) -> RuleReading | None:
+    """A name between commas on either side of the relation: "put my sister, Ann, she's near", "but Priya, my
+    boss, says".
+    """
+    said, start = spot.said, spot.said.at[spot.match.start()]
+    parted = _relation(spot) in _PARTNERS and _PARTED.search(said.line, said.starts[spot.at])
+    if parted or not (said.cased and said.gap(spot.at)):
+        return None
+    behind = names.known_or_capital(said, spot.at)
+    if behind and behind.end < len(said) and said.gap(behind.end) and _goes_on(spot, behind.end):
+        # "my brother, Imran, and Saira" may be three
+        listed = said.low(behind.end) in _LISTING or not PEOPLE.isdisjoint(fold(behind.text).split())
+        return None if listed else one(behind, lambda text: _apart(spot, text))
+    low = said.low(spot.at)
+    does = low in AUXILIARIES or (low not in FUNCTION and low.endswith(("s", "ed")))
+    before = names.known_or_capital(said, start - 1) if start and said.gap(start) else None
+    # "Tom, my wife, she's ill" and "thanks, Tom, my wife, …" speak to Tom
+    if not (does and before and before.end == start) or (start > 1 and said.gap(start - 1)):
+        return None
+    return RuleReading((_apart(spot, before.text),), spot.at)
+
+
+def _apart(spot: Spot, name: str) -> SelfStatement:
+    kin = spot.group("kin")
+    return _child(name, kin.split()[-1]) if kin in _CHILD else hear_of(_relation(spot), name)
+
+
 def _goes_on(spot: Spot, end: int) -> bool:
     low = spot.said.low(end)
     return low in FUNCTION or low in _THEIR_VERBS or low.endswith(("s", "ed"))
@@ -516,6 +543,8 @@ def one_pet(spot: Spot) -> RuleReading | None:
     return RuleReading((hear("pet_kind", f"{article} {kind}", item=kind),), spot.at)
 
 
+_CHILD: Final = frozenset(source("facts.child").split("|"))
+_LISTING: Final = frozenset("and or please".split())
 _CALLED_SO: Final = pattern("facts.called_so")
 _RELATED_TO_ME: Final = pattern("facts.introduced")
 _BETWEEN: Final = pattern("facts.between")
