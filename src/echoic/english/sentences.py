@@ -300,6 +300,7 @@ _OF_PATIENT: Final = frozenset({"i'm allergic to", "i take", "my birthday is"})
 _DOES: Final = pattern("answers.does")
 # Words by which a caller begins to speak of somebody else, goes on, and speaks of themselves.
 _FOR_ANOTHER: Final = pattern("answers.for_another")
+_GOES_ON_OF_THEM: Final = re.compile(r"(?:(?:and|but|well|oh) )?(?:(?:he|she)(?:'[a-z]+)?|his|hers?) ")
 _OF_ANOTHER: Final = re.compile(r"\b(?:s?he(?:'[a-z]+)?|him|his|hers?) ")
 _OF_SELF: Final = pattern("answers.of_self")
 # Where an agent asks what patients are asked, or for whom it is: "Is this for your child?", "Yes".
@@ -334,11 +335,24 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     """
     asked, said = sentences(question), sentences(answer)
     opening = _opening(asked, of_another=of_another)[0] if asked else ""
-    statement = _stated(opening, said[0]) if opening and said else ""
+    of_them = opening in _OF_PATIENT and _goes_on_of_them(said[1:])
+    statement = _stated(opening, said[0]) if opening and said and not of_them else ""
     if not statement:
         return answer
     rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
     return " ".join([statement + ".", *rest])
+
+
+def _goes_on_of_them(behind: Sequence[Sentence]) -> bool:
+    """Whether what follows an answer shows that it is somebody else's: "Theo, any allergies?", "Nuts. All
+    nuts. He's got an EpiPen." Nobody else was named whom "he" could mean.
+    """
+    for one in behind:
+        if _GOES_ON_OF_THEM.match(one.line):
+            return True
+        if _OTHERS.search(one.line) or any(token.capital for token in one.tokens[1:]):
+            return False
+    return False
 
 
 def asks_about_another(question: str, *, of_another: bool = False) -> bool:
