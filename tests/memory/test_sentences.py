@@ -71,6 +71,8 @@ async def test_a_plain_statement_without_a_slot_is_kept_as_it_was_said(learned_f
         "I'm on the tram right now.",
         "i need a table for one",
         "I wish I had a walking frame.",
+        "I'd always said I would retire at sixty-five.",
+        "We were going to move to York in May.",
         "I'd like to speak to somebody, please.",
         "I see what you mean.",
         "It rained. The bus was late.",
