@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -471,6 +471,7 @@ _NAMES: Final = pattern("telephone.names")
 _OF_THEM: Final = pattern("telephone.of_them")
 # "Hello? Hello?" asks whether anybody is there.
 _GREETS_ANEW: Final = re.compile(r"(?:hello|hi|hiya|hey) (?!(?:hello|hi|are you|is (?:any|some)) ?)")
+_MAY_GREET: Final = re.compile(r"\W{0,8}(?:hello|hi|hey)", re.IGNORECASE)
 _SAYS_WHO: Final = re.compile(r"\b(?:i'm|i am) (?!still|back|here|sorry|afraid|not|just|going)")
 _OPENS: Final = 3
 """Sentences with which somebody who begins to speak says who they are."""
@@ -505,20 +506,21 @@ def takes_over(text: str, *, at_once: bool = False) -> bool:
     return any(_of_person(_NAMES, one) for one in said[:2])
 
 
-def cuts_in(text: str, before: str, own: Collection[str]) -> bool:
-    """Whether `text` is said by somebody else who was spoken to `before`, in the last words of the user.
+def called_before(text: str, before: str) -> frozenset[str]:
+    """The names by which somebody introduces themselves who was called with them `before`, in the last words
+    of the user: "Femi? Come and tell him what you get.", "Hello, Femi here."
 
-    "Femi? Come and tell him what you get.", "Hello, Femi here.": who has said their own name, one of `own`,
-    does not greet again and say another that they have just called.
+    Somebody else, unless the user has given that name as their own: nobody greets again to say it.
     """
+    if not _MAY_GREET.match(text):
+        return frozenset()
     said = sentences(text)[:_OPENS]
-    if not said or not _GREETS_ANEW.match(said[0].line):
-        return False
     words = [token for one in sentences(before) for token in one.tokens]
-    called = {token.low.partition("'")[0] for token in words}
     # "Yes, Baker, Tom." calls nobody
     calls = sum(not token.capital or token.low.partition("'")[0] in FUNCTION for token in words) >= _CALLING
-    return calls and not called.isdisjoint(_introduced(said) - frozenset(own))
+    if not (said and calls and _GREETS_ANEW.match(said[0].line)):
+        return frozenset()
+    return _introduced(said) & {token.low.partition("'")[0] for token in words}
 
 
 def own_names(text: str) -> frozenset[str]:

@@ -18,8 +18,8 @@ from echoic.english.forget_requests import forget_request
 from echoic.english.listener import hushed
 from echoic.english.sentences import (
     asks_about_another,
+    called_before,
     completed,
-    cuts_in,
     hands_over,
     is_back,
     own_names,
@@ -307,7 +307,7 @@ def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
     it.
     """
     ids: set[str] = set()
-    own: set[str] = set()
+    own: list[tuple[str, str]] = []
     given = away = False
     asked = last = ""
     for turn in turns:
@@ -320,15 +320,22 @@ def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
         elif away:
             away = not (is_back(heard) or speaks_of_them(heard))
         elif last:
-            away = cuts_in(heard, last, own) and not is_back(heard)
+            called = called_before(heard, last)
+            away = bool(called and called - _own_names(own, called)) and not is_back(heard)
         if away:
             ids.add(turn.id)
         else:
-            own |= own_names(completed(asked, heard))
+            own.append((asked, heard))
         gives = hands_over(heard)
         given, away = gives and not away, away and not gives
         asked, last = "", "" if turn.id in ids else heard
     return frozenset(ids)
+
+
+def _own_names(told: Iterable[tuple[str, str]], among: frozenset[str]) -> frozenset[str]:
+    """The names of `among` that the user gave as their own; `told` are what was asked and what they said."""
+    naming = [(asked, said) for asked, said in told if any(name in fold(said) for name in among)]
+    return frozenset(name for asked, said in naming for name in own_names(completed(asked, said)))
 
 
 def asked_in(before: Turn | None) -> str:
