@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.sentences import hands_over, is_back, takes_over
+from echoic.english.sentences import (
+    called_before,
+    hands_over,
+    is_back,
+    own_names,
+    speaks_of_them,
+    takes_over,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +26,16 @@ from echoic.english.sentences import hands_over, is_back, takes_over
         "I'll put her on. She's not fond of the telephone.",
         "I give you Aoife again.",
         "And we've a cat. I'm going to hand you back to my mum now.",
+        "I'll put Maureen on, she does the computer. Maureen!",
+        "i'll put my son on he's better with these things",
+        "I will give you my daughter, she has the diary.",
+        "And tomorrow Marek, wait, I give him to you. Marek!",
+        "Hang on, he's pulling at my sleeve. Frank wants a word.",
+        "Hold on, Mammy's wanting on. Here.",
+        "She wants to say something.",
+        "Oh, go on, say hello to the man.",
+        "I'll hand you back.",
+        "Here's himself back.",
     ],
 )
 def test_who_gives_the_telephone_away_says_so(text):
@@ -42,6 +59,14 @@ def test_who_gives_the_telephone_away_says_so(text):
         "I'll put you on speaker.",
         "I'd put him on, but he's asleep.",
         "Oh, here she is now.",
+        "I'll put my son on the list, he's eligible.",
+        "I'll put her on Monday.",
+        "I'll give you my wife's number.",
+        "I'll give you back the money.",
+        "She wants to speak to a doctor.",
+        "He wants a word with his doctor.",
+        "My daughter wants on the team.",
+        "Say hello to the team for me.",
         "",
     ],
 )
@@ -60,6 +85,71 @@ def test_who_keeps_the_telephone_says_no_such_thing(text):
 )
 def test_who_was_given_the_telephone_says_a_name(text):
     assert takes_over(text)
+
+
+@pytest.mark.parametrize("text", ["Hello. I'm four and I've got a digger.", "hello good morning i am ready"])
+def test_who_greets_right_after_it_was_given_away_is_somebody_else(text):
+    assert takes_over(text, at_once=True)
+    assert not takes_over(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Hello?", "hello hello", "Hello, yes.", "Hi, sorry, I'm still here.", "I'm four.", "Hi, are you there?"],
+)
+def test_who_asks_whether_somebody_is_there_is_the_same(text):
+    assert not takes_over(text, at_once=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("I'd only be guessing. Femi? Come and tell the gentleman.", "Hello, Femi here. I'm seventy-one."),
+        ("Hang on, that's the door. That'll be Tamsin.", "Hello, it's Tamsin, I'm the carer."),
+        ("Oi, Alfie, give me that.", "Hey! Set a timer for a hundred years! I'm Alfie!"),
+    ],
+)
+def test_who_was_called_and_says_their_name_is_somebody_else(before, text):
+    assert called_before(text, before)
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("Yes, my name's Femi Baker, hang on.", "Hello, it's Femi again."),
+        ("Yes, Carmichael, Femi.", "Hello, it's Femi."),
+        ("I'm ringing about Femi.", "Hi, it's Femi's dad."),
+        ("I'm ringing about Femi.", "It's Femi who needs it."),
+        ("That'll be Femi at the door.", "Hello? Sorry, where were we? I'm Dan."),
+        ("That'll be Femi at the door.", "Hello? Are you there?"),
+        ("Hang on a second, please.", "Hi, it's Ana."),
+        ("", "Hi, it's Ana."),
+    ],
+)
+def test_who_was_not_called_goes_on(before, text):
+    assert not called_before(text, before) - own_names(before)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sorry about that. He's covered in spots.",
+        "She's a good girl. Mondays she comes.",
+        "Has she told you her life story?",
+        "Sorry about him.",
+        "Right, where were we?",
+    ],
+)
+def test_who_speaks_of_them_has_the_telephone_back(text):
+    assert speaks_of_them(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["She's a bit deaf.", "Sorry about that, I dropped it.", "She's had her breakfast.", "He lives here."],
+)
+def test_who_speaks_of_the_user_is_not_back(text):
+    assert not speaks_of_them(text)
 
 
 @pytest.mark.parametrize(
@@ -88,6 +178,7 @@ def test_who_goes_on_says_none(text):
         "okay, me again",
         "Hi, she doesn't want to talk, so it's still me.",
         "Sorry, that was my wife.",
+        "No you're not. Cancel that. Sorry, that was my six-year-old.",
         "Okay, I've got the phone back.",
     ],
 )

@@ -206,6 +206,21 @@ class TestGrounds:
     def test_only_what_can_have_been_said_stands(self, text, stands):
         assert is_grounded(Fact(text=text), self.SAID) is stands
 
+    @pytest.mark.parametrize(
+        ("text", "said", "stands"),
+        [
+            ("It's 8 Tanner's Row now", "it's 8 Tanner's Row now", True),
+            ("The user's home is 8 Tanner’s Row.", "it's 8 Tanner's Row now", True),
+            ("The user's daughter Cadi is two.", "Cadi's two", True),
+            ("Squad's Mondays", "no, squad's Mondays", True),
+            ("The user's brother is O'Brien's partner.", "my brother is O'Brien's partner", True),
+            ("The user's daughter Cadi is two.", "Caddy's two", False),
+            ("The user lives in Tanner's Row.", "I live in Turner's Row", False),
+        ],
+    )
+    def test_a_name_with_an_s_was_said(self, text, said, stands):
+        assert is_grounded(Fact(text=text), [said]) is stands
+
     def test_nothing_stands_on_nothing(self):
         assert not is_grounded(Fact(text="The user moved to Porto."), [])
 

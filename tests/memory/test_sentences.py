@@ -71,6 +71,8 @@ async def test_a_plain_statement_without_a_slot_is_kept_as_it_was_said(learned_f
         "I'm on the tram right now.",
         "i need a table for one",
         "I wish I had a walking frame.",
+        "I'd always said I would retire at sixty-five.",
+        "We were going to move to York in May.",
         "I'd like to speak to somebody, please.",
         "I see what you mean.",
         "It rained. The bus was late.",
@@ -223,6 +225,13 @@ async def test_a_secret_is_in_no_sentence(learned_from):
     )
     assert all("7351" not in memory.text for memory in kept)
     assert not any("pin" in memory.text.casefold().split() for memory in kept)
+
+
+async def test_what_was_somebody_elses_is_not_kept_as_a_sentence(learned_from):
+    kept = await learned_from(
+        "My address is 17 Beech Grove. No, that's where we used to be. I'm a florist now."
+    )
+    assert not [memory.text for memory in kept if "Beech" in memory.text]
 
 
 async def test_what_a_rule_heard_is_not_kept_a_second_time(learned_from):

@@ -159,7 +159,41 @@ async def test_who_says_that_it_is_them_again_is_learned_of_again(memory):
 @pytest.mark.parametrize(
     "lines",
     [
+        ("That'll be Tamsin.", "Hello, it's Tamsin, I live in Leeds.", "A: Hi.", "She's a good girl."),
+        (
+            "Oi, Max, give it here.",
+            "Hello! I'm Max and I love trains!",
+            "A: Hi Max!",
+            "Sorry about that, he's four.",
+        ),
+        ("I'd be guessing. Femi? Tell him.", "Hello, Femi here. I'm seventy-one.", "He's gone back to bed."),
+        (
+            "Frank wants a word.",
+            "Hello, Frank here. I'm vegan.",
+            "A: Okay.",
+            "I live in Rome.",
+            "It's me again.",
+        ),
+        ("Go on, say hello to the man.", "Hello. I'm four. I love trains.", "A: Hi!", "Sorry about him."),
+    ],
+)
+async def test_nothing_is_learned_of_who_is_called_and_answers(memory, lines):
+    known = await told(memory, "A: Your name?", "Ivy Hill.", *lines, "I live in Cork.")
+    assert known == {"user_name": "Ivy Hill", "home": "Cork"}
+
+
+async def test_who_says_their_own_name_again_is_the_same(memory):
+    known = await told(
+        memory, "A: Your name?", "Ivy. Ivy Hill, hold on.", "Hello, it's Ivy Hill.", "I live in Cork."
+    )
+    assert known == {"user_name": "Ivy Hill", "home": "Cork"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
         ("I'll put my wife on.", "A: Okay.", "She's out. I live in Cork."),
+        ("Hang on, that's my boss, Priya.", "Hello? Where were we? I live in Cork."),
         ("I'll pass you to Tom. No, never mind.", "Hello? I live in Cork."),
         ("I'll put my wife on.", "A: Sure.", "Hello? Hello?", "I live in Cork."),
         ("I'll put my wife on.", "A: Sure.", "Hi, she's busy.", "I live in Cork."),

@@ -196,6 +196,11 @@ _CONTRASTED: Final = re.compile(r"(?:it's|it is) ")
 # "Not codeine, it's tramadol", "sorry, I said May, it's March the fourth".
 _DENYING: Final = pattern("corrections.denying")
 _CONTRASTING: Final = pattern("corrections.contrasting")
+_DISOWNED: Final = pattern("corrections.disowned")
+_OWN_VALUE: Final = pattern("corrections.own_value")
+_AFTERWARDS: Final = frozenset("no it's mine mine's ours i'm we're sorry not".split())
+# "That's where we used to live, but we moved back."
+_NONE_THE_LESS: Final = frozenset("but though although and".split())
 _MEANT: Final = re.compile(r"\b(?:i mean|i meant|make that|or rather|correction) ")
 # Without one of these ("yeah", "well") the words only go on.
 _FIRM: Final = pattern("corrections.firm")
@@ -318,7 +323,7 @@ def _spelled(said: Sentence, previous: Sequence[SelfStatement], since: str, aske
     """
     asking = sentences(asked)[-1:]
     surname = any(_SURNAME_ASKED.search(one.line) for one in asking)
-    named = [old for old in previous if old.key == "user_name"] if surname else []
+    named = [old for old in previous if old.key.endswith("_name")] if surname else []
     old = (named or [*previous])[-1]
     if not asking or old.retracts or not old.key.endswith("_name"):
         return None
@@ -627,6 +632,31 @@ def given_up(said: Sentence, at: int) -> bool:
     end = said.at[mark.end()]
     aside = said.low(end) in _ASIDE or said.match(_PAUSE, end) is not None
     return not aside or mark.group().startswith("scratch")  # "oops, wrong button"
+
+
+def disowned(said: Sentence, at: int) -> int | None:
+    """The word behind words that give the value before `at` to somebody else, or to an earlier time:
+    "No, what am I saying, that's Frank's.", "No, that's where we used to be."
+    """
+    found = said.match(_DISOWNED, at)
+    end = said.at[found.end()] if found else len(said)
+    if found is None or said.question or not (said.gap(end) or said.low(end) in _AFTERWARDS):
+        return None
+    if said.low(end) in _NONE_THE_LESS:
+        return None
+    low = found["name"] or ""
+    written = said.cased and said.tokens[said.at[found.start("name")]].capital if low else False
+    return end if not low or low in GIVEN or (written and not wordlike(low)) else None
+
+
+def own_value(said: Sentence, at: int, key: str) -> Value | None:
+    """The value of slot `key` that takes the place of one that was somebody else's: "Mine's the ninth"."""
+    lead, reader = said.match(_OWN_VALUE, at), VALUES.get(key)
+    if lead is None or reader is None or said.question or said.at[lead.end()] >= len(said):
+        return None
+    found = reader(said, said.at[lead.end()])
+    ends = found and (said.gap(found.end) or said.low(found.end) in _POLITE | {"now"})
+    return found if ends else None
 
 
 def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> list[SelfStatement]:

@@ -26,7 +26,7 @@ from echoic.english.lexicon import (
 )
 from echoic.english.names import closed, run_end
 from echoic.english.phrases import Value
-from echoic.english.sentences import CONNECTING, Sentence
+from echoic.english.sentences import CONNECTING, Sentence, Token
 from echoic.english.slots import INFERRED, PLAIN, STATED, RuleReading, SelfStatement, Spot, hear, hear_of, one
 from echoic.text import fold
 
@@ -426,9 +426,69 @@ def kin_beside(spot: Spot) -> RuleReading | None:
     return one(found, lambda text: hear_of(_relation(spot), text))
 
 
+def kin_apart(spot: Spot) -> RuleReading | None:
+    """A name between commas on either side of the relation: "put my sister, Ann, she's near", "but Priya, my
+    boss, says".
+    """
+    said, start = spot.said, spot.said.at[spot.match.start()]
+    parted = _relation(spot) in _PARTNERS and _PARTED.search(said.line, said.starts[spot.at])
+    if parted or not (said.cased and said.gap(spot.at)):
+        return None
+    behind = names.known_or_capital(said, spot.at)
+    if behind and behind.end < len(said) and said.gap(behind.end) and _goes_on(spot, behind.end):
+        # "my brother, Imran, and Saira" may be three
+        listed = said.low(behind.end) in _LISTING or not PEOPLE.isdisjoint(fold(behind.text).split())
+        return None if listed else one(behind, lambda text: _apart(spot, text))
+    low = said.low(spot.at)
+    does = low in AUXILIARIES or (low not in FUNCTION and low.endswith(("s", "ed")))
+    before = names.known_or_capital(said, start - 1) if start and said.gap(start) else None
+    # "Tom, my wife, she's ill" and "thanks, Tom, my wife, …" speak to Tom
+    if not (does and before and before.end == start) or (start > 1 and said.gap(start - 1)):
+        return None
+    return RuleReading((_apart(spot, before.text),), spot.at)
+
+
+def _apart(spot: Spot, name: str) -> SelfStatement:
+    kin = spot.group("kin")
+    return _child(name, kin.split()[-1]) if kin in _CHILD else hear_of(_relation(spot), name)
+
+
 def _goes_on(spot: Spot, end: int) -> bool:
     low = spot.said.low(end)
     return low in FUNCTION or low in _THEIR_VERBS or low.endswith(("s", "ed"))
+
+
+def who_is_called(said: Sentence, before: Sentence | None) -> Sentence:
+    """`said` with whom the speaker has just named in place of "she's called": "I'd like to add my sister.
+    Her name's Ann." is "my sister is called Ann". Unchanged if it may be somebody else.
+    """
+    found = _CALLED_SO.search(said.line)
+    start = said.at.get(found.start()) if found else None
+    if found is None or start is None or said.tokens[start].quoted:
+        return said
+    near = [(said, start)]
+    if before and start < _NEAR_PRONOUN:
+        near.append((before, len(before)))
+    for sentence, end in near:
+        named = list(_RELATED_TO_ME.finditer(sentence.line, 0, sentence.starts[end]))
+        if not named:
+            continue
+        last = named[-1]
+        fits = last["either"] or (last["female"] if found["she"] else last["male"])
+        if not fits or not _alone_between(sentence, last.end() + 1, end):
+            return said
+        kin = sentence.tokens[sentence.at[last.start()] : sentence.at[last.end() + 1]]
+        words = (replace(token, gap=at == 0) for at, token in enumerate((*kin, *_IS_CALLED)))
+        return replace(said, tokens=(*said.tokens[:start], *words, *said.tokens[said.at[found.end() + 1] :]))
+    return said
+
+
+def _alone_between(said: Sentence, after: int, end: int) -> bool:
+    """Whether nobody else is named between the offset `after` and the word `end`."""
+    if _BETWEEN.search(said.line, after - 1, said.starts[end]):
+        return False
+    names = (token for token in said.tokens[said.at[after] : end] if token.low not in FUNCTION)
+    return not any(token.low in GIVEN or (said.cased and token.capital) for token in names)
 
 
 def child_named(spot: Spot) -> RuleReading | None:
@@ -535,6 +595,15 @@ def one_pet(spot: Spot) -> RuleReading | None:
     return RuleReading((hear("pet_kind", f"{article} {kind}", item=kind),), spot.at)
 
 
+_CHILD: Final = frozenset(source("facts.child").split("|"))
+_LISTING: Final = frozenset("and or please".split())
+_CALLED_SO: Final = pattern("facts.called_so")
+_RELATED_TO_ME: Final = pattern("facts.introduced")
+_BETWEEN: Final = pattern("facts.between")
+_NEAR_PRONOUN: Final = 3
+"""Words of a sentence before a pronoun that means somebody in the sentence before: "and she's called"."""
+_IS_CALLED: Final = tuple(Token(word, word, gap=False, quoted=False) for word in ("is", "called"))
+
 PEOPLE: Final = frozenset(
     "|".join(source(f"facts.{kind}") for kind in ("kin", "others", "child", "children")).split("|")
 )
@@ -558,7 +627,7 @@ VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
     "industry": names.field_of_work,
     "occupation": lambda said, at: names.role(said, at, certain=False),
     "age": _spoken_age,
-    "birthday": phrases.date,
+    "birthday": phrases.birthday,
     "email": phrases.email,
     "phone": phrases.phone,
     "work_email": phrases.email,

@@ -18,8 +18,16 @@ from itertools import pairwise
 from typing import Final
 
 from echoic.english import facts, phrases, preferences
-from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
-from echoic.english.facts import PEOPLE, relation
+from echoic.english.corrections import (
+    corrected,
+    disowned,
+    given_up,
+    own_value,
+    repaired,
+    retracted,
+    settled,
+)
+from echoic.english.facts import PEOPLE, VALUES, relation
 from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, words
 from echoic.english.preferences import PLURALS, names_allergy
 from echoic.english.sentences import CONNECTING, GREETINGS, Sentence, sentences
@@ -139,6 +147,9 @@ def listen(
     """
     storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
     spoken = _joined(sentences(storable))
+    spoken = [
+        facts.who_is_called(said, before) for before, said in zip([None, *spoken], spoken, strict=False)
+    ]
     if by_an_agent(spoken) or staged(spoken):
         return []
     hearing = _Hearing(previous, since, asked)
@@ -170,6 +181,10 @@ class _Hearing:
         self._greeted = False
         self._hushed = False
         self._hushes_only = True
+        self._latest: SelfStatement | None = None
+        """What the sentence before states last."""
+        self._others = ""
+        """The slot whose value was said to be somebody else's, in the sentence before."""
 
     def result(self) -> list[SelfStatement]:
         """The final result of everything read."""
@@ -182,12 +197,32 @@ class _Hearing:
         said = repaired(said)
         if jokes(said):
             self._heard.clear()
+        if self._disowned(said):
+            self._latest = None
+            return
         self._hushed = self._hushed or hushed(said)
         self._hushes_only = self._hushes_only and only_hushes(said)
         passage = _Passage(said, self._previous, self._heard, self._since, self._asked, greeted=self._greeted)
+        before = len(self._heard)
         passage.read()
+        self._latest = self._heard[-1] if len(self._heard) > before else None
         self._since = passage.since(len(said))
         self._greeted = greets(said)
+
+    def _disowned(self, said: Sentence) -> bool:
+        """Whether `said` only gives the value before it to somebody else; the caller's may follow."""
+        last = self._latest
+        end = disowned(said, 0) if last and last.key in VALUES and not last.retracts else None
+        if last and end is not None:
+            self._heard[:] = [retraction(one) if one is last else one for one in self._heard]
+            self._others = last.key
+        start = end or 0
+        found = own_value(said, start, self._others) if self._others and start < len(said) else None
+        if found:
+            self._heard.append(hear(self._others, found.text))
+        if found or end is None:
+            self._others = ""
+        return end is not None
 
 
 class _Passage:
@@ -331,6 +366,7 @@ class _Passage:
             return None
         reading = conditioned
         taken_back = withdrawn(said, reading.end, reading.heard[-1].key, denied=denied)
+        taken_back = taken_back or (reading.end < len(said) and disowned(said, reading.end) is not None)
         if taken_back and not (asked and said.question):
             return None
         if denied:

@@ -39,6 +39,10 @@ from echoic.temporal.rules import A_DAY, number_of_day
 PHONE_DIGITS: Final = range(6, 16)
 """Digits of a telephone number: at most 15 (E.164); under six it is an extension or a code."""
 
+_YEAR_BEHIND: Final = re.compile(r", (?:19|20)[0-9]{2}$|^[0-9]")
+_LAST_CENTURY: Final = range(30, 100)
+"""Two digits of a year in which somebody who speaks was born."""
+
 CODE_LENGTH: Final = range(3, 21)
 """Letters and digits of a reference."""
 
@@ -132,7 +136,11 @@ def date(said: Sentence, at: int) -> Value | None:
     """A day of the year: "May 3", or "May 3, 1990" if the year was said; digits stay as they are."""
     if _WRITTEN_DATE.fullmatch(said.low(at)):
         return Value(said.tokens[at].text, at + 1)
-    found = _month_and_day(said, at) or _day_and_month(said, at)
+    return _dated(said, _month_and_day(said, at) or _day_and_month(said, at))
+
+
+def _dated(said: Sentence, found: tuple[int, int, int] | None) -> Value | None:
+    """A month, a day and the word where they end, with the year behind them if there is one."""
     if found is None:
         return None
     month, day, end = found
@@ -141,6 +149,24 @@ def date(said: Sentence, at: int) -> Value | None:
     born = year(said, end + (said.low(end) == "in"))
     text = f"{MONTHS[month].capitalize()} {day}"
     return Value(f"{text}, {born.value}", born.end) if born else Value(text, end)
+
+
+def birthday(said: Sentence, at: int) -> Value | None:
+    """A day on which somebody was born, with a year of two digits, too: "third of May eighty-four".
+
+    From thirty on they can only be of the last century; below ten, with the "oh", of this one. The month may
+    be counted: "the ninth of the second".
+    """
+    found = date(said, at) or _dated(said, _counted_month(said, at))
+    if found is None or _YEAR_BEHIND.search(found.text) or found.end >= len(said):
+        return found
+    oh = said.low(found.end) in {"oh", "o"}
+    last = said.low(found.end + 1) if oh else ""
+    rest = Number(_UNITS[last], found.end + 2) if last in _UNITS else number(said, found.end)
+    closes = rest is not None and (said.gap(rest.end) or said.low(rest.end) in CONJUNCTIONS)
+    if rest is None or not closes or not (oh or rest.value in _LAST_CENTURY):
+        return found
+    return Value(f"{found.text}, {rest.value + (2000 if oh else 1900)}", rest.end)
 
 
 def _month_and_day(said: Sentence, at: int) -> tuple[int, int, int] | None:
@@ -156,6 +182,15 @@ def _day_and_month(said: Sentence, at: int) -> tuple[int, int, int] | None:
         return None
     month = day.end + (said.low(day.end) == "of")
     return (MONTHS.index(said.low(month)), day.value, month + 1) if said.low(month) in MONTHS else None
+
+
+def _counted_month(said: Sentence, at: int) -> tuple[int, int, int] | None:
+    day = _day(said, at + (said.low(at) == "the"))
+    if day is None or (said.low(day.end), said.low(day.end + 1)) != ("of", "the"):
+        return None
+    # "the first of the three" counts something else
+    month = _day(said, day.end + 2) if said.match(_A_DAY, day.end + 2) else None
+    return (month.value - 1, day.value, month.end) if month and month.value <= len(MONTHS) else None
 
 
 def _day(said: Sentence, at: int) -> Number | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -308,8 +308,11 @@ _WHOSE: Final = re.compile(
 _PURPOSE: Final = re.compile(r"\b(?:so(?: that)?|in case|because) (?:i|we|it|they|the|our|that)\b[^,]*,? ")
 # Answers that are about whoever is spoken of. A number to ring, an address or a name is asked of the caller.
 _OF_PATIENT: Final = frozenset({"i'm allergic to", "i take", "my birthday is"})
+# What somebody who is named is, has or does, in an answer about allergies or medicines.
+_DOES: Final = pattern("answers.does")
 # Words by which a caller begins to speak of somebody else, goes on, and speaks of themselves.
 _FOR_ANOTHER: Final = pattern("answers.for_another")
+_GOES_ON_OF_THEM: Final = re.compile(r"(?:(?:and|but|well|oh) )?(?:(?:he|she)(?:'[a-z]+)?|his|hers?) ")
 _OF_ANOTHER: Final = re.compile(r"\b(?:s?he(?:'[a-z]+)?|him|his|hers?) ")
 _OF_SELF: Final = pattern("answers.of_self")
 # Where an agent asks what patients are asked, or for whom it is: "Is this for your child?", "Yes".
@@ -322,6 +325,7 @@ _FIRM: Final = re.compile(r"\b(?:employer|company|landlord|restaurant|hotel|venu
 _ABOUT: Final = re.compile(r"\byour [a-z]{1,20}(?:'s)? |\b[a-z]{1,20}'s details ")
 _LEADING: Final = pattern("answers.leading")
 _THEY_ARE: Final = re.compile(r"(?:he|she)(?:'s| is) (?!(?:got|had|been|gone|not|in) )|they(?:'re| are) ")
+_THEY_ARE_CALLED: Final = re.compile(r"(?:he|she)(?:'s| is) called |(?:her|his) name(?:'s|s| is) ")
 _EMAIL: Final = re.compile(r"@| at | dot ")
 # Whose relative somebody is, said before the name that was asked for: "I'm his mum, Hannah".
 _RELATED: Final = pattern("answers.related")
@@ -365,7 +369,8 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     asked, said = sentences(question), sentences(answer)
     opening, other = _opening(asked, of_another=of_another) if asked else ("", False)
     said = _named_in_full(said) if opening == _NAME else said
-    statement = _stated(opening, said[0]) if opening and said else ""
+    of_them = opening in _OF_PATIENT and _goes_on_of_them(said[1:])
+    statement = _stated(opening, said[0]) if opening and said and not of_them else ""
     if asked and said and not (opening or other or of_another):
         statement = _agreed_name(asked[-1], said[0])
     if not statement:
@@ -450,6 +455,18 @@ def _is_word(low: str) -> bool:
     return low in FUNCTION or wordlike(low)
 
 
+def _goes_on_of_them(behind: Sequence[Sentence]) -> bool:
+    """Whether what follows an answer shows that it is somebody else's: "Theo, any allergies?", "Nuts. All
+    nuts. He's got an EpiPen." Nobody else was named whom "he" could mean.
+    """
+    for one in behind:
+        if _GOES_ON_OF_THEM.match(one.line):
+            return True
+        if _OTHERS.search(one.line) or any(token.capital for token in one.tokens[1:]):
+            return False
+    return False
+
+
 def asks_about_another(question: str, *, of_another: bool = False) -> bool:
     """Whether the last sentence of the agent's `question` asks about somebody else than the user.
 
@@ -522,7 +539,8 @@ def _stated(opening: str, said: Sentence) -> str:
     """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
     leading = _LEADING.match(said.line)
     start = said.at.get(leading.end(), 0) if leading else 0
-    if opening.endswith(" is") and _OTHERS.search(opening) and (named := said.match(_THEY_ARE, start)):
+    they = _THEY_ARE_CALLED if opening.endswith(" called") else _THEY_ARE if opening.endswith(" is") else None
+    if they and _OTHERS.search(opening) and (named := said.match(they, start)):
         start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
     related = _introduces(said, start) if opening == _NAME else None
     start = said.at.get(related.end(), start) if related else start
@@ -536,6 +554,8 @@ def _stated(opening: str, said: Sentence) -> str:
     first = said.low(start)
     if opening == _NAME and len(first) > 1 and first not in TITLES and _is_word(first):
         return ""  # "What shall I call you?", "Remember that my car is on level 3"
+    if opening in _OF_PATIENT and _of_somebody(said, start):
+        return ""
     line = said.line[said.starts[start] : said.starts[end]]
     # "Is your number still …?", "That's the farm"
     if (opening == "my email is" and not _EMAIL.search(line)) or (
@@ -555,6 +575,16 @@ def _count(said: Sentence, start: int, end: int) -> int:
     """The words from `start` to before `end`, without the letters of a name that is spelled."""
     letters = sum(len(token.low) == 1 and token.low.isalpha() for token in said.tokens[start:end])
     return end - start - max(0, letters - 1)
+
+
+def _of_somebody(said: Sentence, start: int) -> bool:
+    """Whether an answer speaks of somebody by name: "Nia's coeliac", not "latex is the main one"."""
+    found = said.match(_DOES, start)
+    if found is None:
+        return False
+    # a medicine that begins a sentence looks like a name
+    name = said.low(start).partition("'")[0]
+    return name in GIVEN or (found["ill"] is not None and not wordlike(name) and name not in FUNCTION)
 
 
 def _is_number(opening: str, line: str) -> bool:
@@ -729,10 +759,19 @@ _AWAY: Final = pattern("telephone.away")
 _STAYS: Final = pattern("telephone.stays")
 _BACK: Final = pattern("telephone.back")
 _NAMES: Final = pattern("telephone.names")
+_OF_THEM: Final = pattern("telephone.of_them")
+# "Hello? Hello?" asks whether anybody is there.
+_GREETS_ANEW: Final = re.compile(r"(?:hello|hi|hiya|hey) (?!(?:hello|hi|are you|is (?:any|some)) ?)")
+_MAY_GREET: Final = re.compile(r"\W{0,8}(?:hello|hi|hey)", re.IGNORECASE)
+_SAYS_WHO: Final = re.compile(r"\b(?:i'm|i am) (?!still|back|here|sorry|afraid|not|just|going)")
+_OPENS: Final = 3
+"""Sentences with which somebody who begins to speak says who they are."""
+_CALLING: Final = 2
+"""Words beside the names of those who are called."""
 # Every text that gives the telephone away contains one of these; others need not be cut into sentences.
 _MAY: Final = re.compile(
     r"\b(?:i?ll|will|me|to|gonna|i)(?: just| quickly)? (?:hand|pass|put|give|switch)\b"
-    r"|\bhere(?:['’]s| is| he| she)\b",
+    r"|\bhere(?:['’]s| is| he| she)\b|\bwant(?:s|ing) (?:on|the|a|to)\b|\bsay (?:hello|hi) to\b",
     re.IGNORECASE,
 )
 
@@ -745,17 +784,56 @@ def hands_over(text: str) -> bool:
     return any(_goes_away(one, then) for one, then in itertools.zip_longest(said, said[1:]))
 
 
-def takes_over(text: str) -> bool:
+def takes_over(text: str, *, at_once: bool = False) -> bool:
     """Whether `text` begins as somebody does who was given the telephone: it says a name.
 
-    A greeting alone may be the same caller's, who tells that she is busy.
+    A greeting alone may be the same caller's, who tells that she is busy. `at_once`: nobody spoke after the
+    telephone was given away, so that who greets and says "I'm" is somebody else.
     """
-    return any(_of_person(_NAMES, one) for one in sentences(text)[:2])
+    said = sentences(text)
+    anew = at_once and said and not said[0].question and _GREETS_ANEW.match(said[0].line)
+    if anew and any(_SAYS_WHO.search(one.line) for one in said[:_OPENS]):
+        return True
+    return any(_of_person(_NAMES, one) for one in said[:2])
+
+
+def called_before(text: str, before: str) -> frozenset[str]:
+    """The names by which somebody introduces themselves who was called with them `before`, in the last words
+    of the user: "Femi? Come and tell him what you get.", "Hello, Femi here."
+
+    Somebody else, unless the user has given that name as their own: nobody greets again to say it.
+    """
+    if not _MAY_GREET.match(text):
+        return frozenset()
+    said = sentences(text)[:_OPENS]
+    words = [token for one in sentences(before) for token in one.tokens]
+    # "Yes, Baker, Tom." calls nobody
+    calls = sum(not token.capital or token.low.partition("'")[0] in FUNCTION for token in words) >= _CALLING
+    if not (said and calls and _GREETS_ANEW.match(said[0].line)):
+        return frozenset()
+    return _introduced(said) & {token.low.partition("'")[0] for token in words}
+
+
+def own_names(text: str) -> frozenset[str]:
+    """Words of the names by which who says `text` introduces themselves, and those beside them."""
+    said = sentences(text)
+    told = (token.low for one in said[:2] for token in one.tokens)
+    return frozenset(told if _introduced(said) else ())
+
+
+def _introduced(said: Iterable[Sentence]) -> frozenset[str]:
+    found = (_of_person(_NAMES, one) for one in said)
+    return frozenset(one[one.lastindex] for one in found if one and one.lastindex)
 
 
 def is_back(text: str) -> bool:
     """Whether `text` says that the one who gave the telephone away speaks again: "me again"."""
-    return any(_of_person(_BACK, said) for said in sentences(text)[:2])
+    return any(_of_person(_BACK, said) for said in sentences(text)[:_OPENS])
+
+
+def speaks_of_them(text: str) -> bool:
+    """Whether `text` begins with somebody who had the telephone: "Sorry about that. He's four."."""
+    return _OF_THEM.match("".join(said.line for said in sentences(text)[:_OPENS])) is not None
 
 
 def _goes_away(said: Sentence, then: Sentence | None) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded
-from echoic.english.corrections import repaired
+from echoic.english.corrections import disowned, repaired
 from echoic.english.facts import PEOPLE
 from echoic.english.lexicon import (
     AUXILIARIES,
@@ -261,11 +261,14 @@ def clauses(text: str) -> list[Clause]:
         return []
     every = [token.low for sentence in said for token in sentence.tokens]
     found: list[Clause] = []
-    at = 0
+    at = last = 0
     for sentence in said:
         if jokes(sentence):  # this sentence says that the one before was a joke
             found.clear()
+        elif disowned(sentence, 0) is not None:  # or that it is true of somebody else
+            del found[last:]
         else:
+            last = len(found)
             right = repaired(sentence)
             read = _of_sentence(right, every[:at], every[at + len(sentence) :])
             found += (replace(clause, mended=right is not sentence) for clause in read)

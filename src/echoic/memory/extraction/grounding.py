@@ -104,7 +104,7 @@ def is_grounded(fact: Fact, said: Sequence[str]) -> bool:
     texts = [text for text in (fact.text, fact.statement, fact.context) if text]
     if not said or any(len(text) > MAX_CHARACTERS or instructs(text) for text in texts):
         return False
-    words = {word for utterance in said for word in cut(utterance)}
+    words = {word for utterance in said for word in _without_s(utterance)}
     stems = {word.stem for utterance in said for word in content_words(utterance)}
     numbers = _numbers(said)
     dated = any(map(mentions_a_day, said))
@@ -121,10 +121,15 @@ def instructs(text: str) -> bool:
     return bool(_ORDERS.search(text)) or injected(text) is not None or by_an_agent(sentences(text))
 
 
+def _without_s(text: str) -> list[str]:
+    """The words of `text`: "Cadi's two" and "Tanner's Row" say the names Cadi and Tanner."""
+    return [word.removesuffix("'s") for word in cut(text)]
+
+
 def _names_said(text: str, words: set[str], *, dated: bool) -> bool:
     """Whether every capitalised word of `text` was said, including the first word of a value."""
     for name in _NAME.findall(text):
-        parts = cut(name.removesuffix("'s").removesuffix("’s"))
+        parts = _without_s(name)
         opens = all(part in _OPENERS for part in parts)
         calendar = dated and all(part in _CALENDAR for part in parts)
         begins = text.startswith(name) and " " in text and len(text.split()) > 3

@@ -88,6 +88,13 @@ _PURPOSE: Final = re.compile(
 )
 _DENIED: Final = re.compile(r"(?:\b(?:not|no longer|any ?more)|n't)\b", re.IGNORECASE)
 _PAST: Final = re.compile(r"(?:i|we) (?:(?:was|were) (?:at|with|on)|used to)\b", re.IGNORECASE)
+_ONCE_MEANT: Final = re.compile(
+    r"(?:i|we)(?:['’]d| had) (?:always|originally) "
+    r"(?:said|thought|planned|meant|intended|hoped|assumed|wanted)\b"
+    r"|(?:i|we) (?:was|were) (?:always |originally )?(?:going|meaning|planning|hoping) to\b",
+    re.IGNORECASE,
+)
+"""Plans that something has come in the way of: "I'd always said sixty-five"."""
 _AS_OF_NOW: Final = re.compile(r"\b(?:now|nowadays|these days)\b", re.IGNORECASE)
 _ONE_AT_A_TIME: Final = frozenset(
     """age birthday home move work retirement reference contact plan vehicle finance appointment
@@ -488,7 +495,7 @@ def _changes(
     for at, (one, read, vector) in enumerate(said):
         if len(found) == MOST_CHANGES:
             break
-        if instructs(one.clause.text):
+        if instructs(one.clause.text) or _ONCE_MEANT.match(one.clause.text):
             continue
         contrast = None if one.heard else _contrast(one.clause)
         if contrast:

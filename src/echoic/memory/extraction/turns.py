@@ -21,10 +21,14 @@ from echoic.english.sentences import (
     Dictation,
     asks_about_another,
     asks_again,
+    called_before,
+    completed,
     hands_over,
     is_back,
+    own_names,
     sentences,
     speaks_of_another,
+    speaks_of_them,
     takes_over,
 )
 from echoic.memory.mentions import cut_up, stem_of
@@ -299,23 +303,42 @@ def hushes(text: str) -> bool:
 
 
 def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
-    """Ids of the turns under the user's name of those to whom they gave the telephone.
+    """Ids of the turns under the user's name of those who had their telephone.
 
     From "I'll hand you over to Mei" to "me again", or until Mei gives it back. If nobody says a
-    name next, the user has kept it.
+    name next, the user has kept it. Who is called by the user and answers in their place need not be given
+    it.
     """
     ids: set[str] = set()
+    own: list[tuple[str, str]] = []
     given = away = False
-    for turn in filter(of_user, turns):
+    asked = last = ""
+    for turn in turns:
+        heard = turn.heard_text
+        if not of_user(turn):
+            asked, last = (heard, "") if turn.speaker == "agent" else (asked, last)
+            continue
         if given:
-            away = takes_over(turn.heard_text) and not is_back(turn.heard_text)
+            away = takes_over(heard, at_once=bool(last)) and not is_back(heard)
         elif away:
-            away = not is_back(turn.heard_text)
+            away = not (is_back(heard) or speaks_of_them(heard))
+        elif last:
+            called = called_before(heard, last)
+            away = bool(called and called - _own_names(own, called)) and not is_back(heard)
         if away:
             ids.add(turn.id)
-        gives = hands_over(turn.heard_text)
+        else:
+            own.append((asked, heard))
+        gives = hands_over(heard)
         given, away = gives and not away, away and not gives
+        asked, last = "", "" if turn.id in ids else heard
     return frozenset(ids)
+
+
+def _own_names(told: Iterable[tuple[str, str]], among: frozenset[str]) -> frozenset[str]:
+    """The names of `among` that the user gave as their own; `told` are what was asked and what they said."""
+    naming = [(asked, said) for asked, said in told if any(name in fold(said) for name in among)]
+    return frozenset(name for asked, said in naming for name in own_names(completed(asked, said)))
 
 
 def asked_in(before: Turn | None) -> str:
@@ -371,11 +394,18 @@ def understood(turns: Sequence[Turn], *, of_another: Collection[str] = ()) -> di
     `of_another`: ids of turns about somebody else, see `answers_about_another`.
     """
     found: dict[str, Understood] = {}
-    for answer, reply in itertools.pairwise(turns):
+    for before, answer, reply in zip([None, *turns], turns, turns[1:], strict=False):
         if of_user(answer) and reply.speaker == "agent" and answer.id not in of_another:
             name = addressed_by(answer.heard_text, reply.heard_text)
-            found |= {reply.id: Understood(f"This is {name}.", (answer,))} if name else {}
+            if name and not _answers_something_else(asked_in(before), answer.heard_text):
+                found[reply.id] = Understood(f"This is {name}.", (answer,))
     return found | _numbers_given(turns)
+
+
+def _answers_something_else(asked: str, answer: str) -> bool:
+    """Whether it answers a question for another value than the user's name: "What's your daughter's name?"."""
+    told = completed(asked, answer)
+    return told != answer and not told.startswith("my name ")
 
 
 def _numbers_given(turns: Iterable[Turn]) -> dict[str, Understood]:
