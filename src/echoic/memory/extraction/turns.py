@@ -403,7 +403,7 @@ def understood(turns: Sequence[Turn], *, of_another: Collection[str] = ()) -> di
 
 
 def _answers_something_else(asked: str, answer: str) -> bool:
-    """Whether it answers a question for another value than the user's name: "What's your daughter's name?"."""
+    """Whether it answers a question for another value: "What's your daughter's name?"."""
     told = completed(asked, answer)
     return told != answer and not told.startswith("my name ")
 
