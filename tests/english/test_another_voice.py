@@ -176,6 +176,7 @@ def test_who_goes_on_says_none(text):
         "I'm back.",
         "Hello, it's Aoife again.",
         "okay, me again",
+        "hi again can you put my number too",
         "Hi, she doesn't want to talk, so it's still me.",
         "Sorry, that was my wife.",
         "No you're not. Cancel that. Sorry, that was my six-year-old.",
