@@ -518,6 +518,10 @@ class TestTools:
         "You're not allowed to record this call.",
         "Please don't keep a record of this call.",
         "Please don't keep what I say in this call.",
+        "I told you last time that I don't want this call recorded.",
+        "I asked you not to record this call.",
+        "I'm not happy with this: I don't want this call recorded.",
+        "I already told you this call is off the record.",
     ],
 )
 def test_words_that_keep_a_call_off_the_record(text):
@@ -560,6 +564,18 @@ def test_words_that_keep_a_call_off_the_record(text):
         "What if I don't consent to being recorded?",
         "Forget this call.",
         "Forget the conversation with my boss, what about Friday?",
+        "Last time I asked you not to record this conversation, this time it's fine.",
+        "I did not ask you not to record this call.",
+        "They want you not to record this call.",
+        "I never said this call is off the record.",
+        "I don't think this call is off the record.",
+        "You said this call is off the record.",
+        "My lawyer says this call is off the record, but it's fine to record it.",
+        "My son says I don't want this call recorded, but I do.",
+        "When I rang the bank, I said I don't want this call recorded.",
+        "You promised to keep this call off the record.",
+        "There's no need to keep this call off the record.",
+        "I never told you that I do not want this call recorded.",
     ],
 )
 def test_words_that_only_sound_like_it(text):
