@@ -21,6 +21,7 @@ from typing import Final
 
 from echoic.english import SelfStatement, listen
 from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
+from echoic.english.slots import is_of
 from echoic.memory.extraction.turns import (
     EMPTY,
     OF_SELF,
@@ -551,7 +552,8 @@ async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
 def _is_in(memory: Memory, slots: Sequence[SelfStatement], asked: Turn) -> bool:
     """Whether the request in `asked` empties the slot of `memory`, or denies what it says."""
     return asked.id not in memory.source and any(
-        slot.key == memory.key and (not slot.text or fold(slot.text) == fold(memory.text)) for slot in slots
+        is_of(memory.key, slot.key) and (not slot.text or fold(slot.text) == fold(memory.text))
+        for slot in slots
     )
 
 
@@ -585,8 +587,8 @@ def _takes_back_that(asked: Turn) -> bool:
 
 def _is_obeyed(asked: Turn, memories: Sequence[Memory]) -> bool:
     """Whether the rules for slots ("my address") carry out the request in `asked`."""
-    keys = {one.key for one in listen(asked.heard_text) if one.retracts}
-    return any(memory.key in keys for memory in memories)
+    slots = [one.key for one in listen(asked.heard_text) if one.retracts]
+    return any(is_of(memory.key, slot) for memory in memories for slot in slots)
 
 
 def _asks(turn: Turn) -> bool:
