@@ -522,6 +522,8 @@ class TestTools:
         "I asked you not to record this call.",
         "I'm not happy with this: I don't want this call recorded.",
         "I already told you this call is off the record.",
+        "When I called yesterday you taped it, I don't want this call recorded.",
+        "Nobody told me it is recorded, I don't want this call recorded.",
         "Please don't keep any record of this conversation.",
         "Please don't make a recording of this call.",
         "Please don't record me.",
