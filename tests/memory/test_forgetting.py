@@ -890,6 +890,50 @@ class TestDestroyedOnRequest:
         assert "I live in Leeds and [forgotten], and my son is called Tom." in str(await ana.export())
 
     @pytest.mark.parametrize(
+        ("said", "request_", "left", "keys"),
+        [
+            (
+                "I live in Leeds and I'm getting a divorce.",
+                "Forget my divorce.",
+                "I live in Leeds and [forgotten].",
+                {"home"},
+            ),
+            (
+                "I'm vegan and I hate my landlord.",
+                "Forget what I said about my landlord.",
+                "I'm vegan and [forgotten].",
+                {"diet:vegan"},
+            ),
+            (
+                "I'm in debt and I work at Boots.",
+                "Forget my debt please.",
+                "[forgotten] and I work at Boots.",
+                {"employer"},
+            ),
+            # what has no word of the request may be about it all the same
+            (
+                "I work at Boots and my job is awful.",
+                "Forget what I said about my job.",
+                "[forgotten].",
+                set(),
+            ),
+            (
+                "My boss drinks and his name is Torquil.",
+                "Forget what I said about my boss.",
+                "[forgotten].",
+                set(),
+            ),
+            ("I was in prison and I live in Leeds.", "Forget that, please.", "[forgotten]", set()),
+        ],
+    )
+    async def test_what_a_sentence_says_of_something_else_stays(self, memory, said, request_, left, keys):
+        ana, asked = await self.told(memory, "My car is red.", said, request_)
+        assert {fact.key for fact in await ana.facts()} == keys
+        await ana.forget(asked=asked.id)
+        assert left in [turn.text for turn in await (await ana.conversation("today")).turns()]
+        assert {fact.key for fact in await ana.facts()} == keys
+
+    @pytest.mark.parametrize(
         "text",
         [
             "What is the weather like?",

@@ -26,6 +26,7 @@ from echoic.memory.extraction.turns import (
     EMPTY,
     OF_SELF,
     PART,
+    PREFIX,
     REACH,
     REASON,
     SAID,
@@ -40,7 +41,7 @@ from echoic.memory.extraction.turns import (
     takes_back,
     told_beside,
 )
-from echoic.memory.mentions import Span, joined
+from echoic.memory.mentions import Span, TextPassage, joined, subject_of
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide
@@ -162,6 +163,8 @@ class _Search:
     def found(self, memories: Sequence[Memory]) -> Targets:
         all_of_it = self._all_said()
         chosen, unclear = (all_of_it, False) if all_of_it is not None else self._chosen()
+        if all_of_it is None and not self._request.ahead:
+            chosen = [self._without_others(line) for line in chosen]
         lines = [*chosen, *self._echoes(chosen)]
         if all_of_it is not None and self._request.of_all != "said":
             # a call is also what the agent said in it
@@ -411,6 +414,25 @@ class _Search:
         said = self._turns[line.place].heard_text[slice(*line.span)].strip()
         reason = REASON.match(said) or WHY.match(said) or SAID.search(said)
         return OF_SELF.search(said) is not None and not reason
+
+    def _without_others(self, line: _SentencePlace) -> _SentencePlace:
+        """`line` from the first to the last clause that may be meant: "I live in Leeds and I'm divorced".
+
+        Only a clause in which a rule reads something else of the speaker is certainly another matter.
+        """
+        passage = TextPassage(self._turns[line.place].heard_text, USER)
+        meant = [clause for clause in passage.divided(line.span) if not self._says_else(passage, clause)]
+        if line.stems.isdisjoint(self._topic) or not meant:
+            return line
+        span = (meant[0][0], meant[-1][1])
+        return _SentencePlace(line.place, span, stems_of(passage.text[slice(*span)]))
+
+    def _says_else(self, passage: TextPassage, clause: Span) -> bool:
+        """Whether `clause` says something of the speaker, and nothing that the request names."""
+        said = passage.text[slice(*clause)]
+        heard = listen(said)
+        about = set[str]().union(*(subject_of(one.key) for one in heard))
+        return bool(heard) and stems_of(said).union(stem[:PREFIX] for stem in about).isdisjoint(self._topic)
 
     def _recent(self) -> list[int]:
         """The user's previous turns, latest first."""
