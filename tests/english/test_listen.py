@@ -467,12 +467,18 @@ def test_correcting_a_thing_of_a_list_takes_the_old_thing_back():
         ("I no longer work at Intel.", "employer", "Intel"),
         ("forget that I like jazz", "preference:jazz", "likes jazz"),
         ("please forget my email", "email", ""),
-        ("forget where i live", "home", ""),
+        ("forget where i work", "employer", ""),
+        ("forget my allergies", "allergy", ""),
     ],
 )
 def test_what_is_taken_back_is_a_retraction_of_that_slot(said, key, text):
     (heard,) = listen(said)
     assert (heard.key, heard.text, heard.retracts) == (key, text, True)
+
+
+def test_where_one_lives_is_a_town_and_an_address():
+    heard = listen("forget where i live")
+    assert [(one.key, one.text, one.retracts) for one in heard] == [("home", "", True), ("address", "", True)]
 
 
 @pytest.mark.parametrize(

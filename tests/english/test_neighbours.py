@@ -224,6 +224,9 @@ def test_what_is_to_be_forgotten_may_be_named_or_said_again(said, meant):
     """
     don't forget i live in rome|never forget i'm vegan|i forgot my favourite colour|did you forget my peanut allergy
     |how could you forget my mum's name|forget my favourite uncle's house
+    |don't forget my allergies|i can't forget my date of birth|i always forget my date of birth|if i forget my dob remind me
+    |did you forget my home address|will i forget my kids' names|my gran would forget where i live
+    |forget my allergies for a moment, what about the price
     """.split("|"),
 )
 def test_speaking_of_forgetting_takes_nothing_back(said):
@@ -255,8 +258,9 @@ def test_complaining_of_forgetting_asks_for_nothing(said):
     """.split("|"),
 )
 def test_asking_to_forget_beside_something_else_is_still_asked(said):
-    (heard,) = listen(said.strip())
-    assert heard.retracts
+    heard = listen(said.strip())
+    assert heard
+    assert all(one.retracts for one in heard)
     assert forget_request(said.strip())
 
 

@@ -845,6 +845,12 @@ class TestDestroyedOnRequest:
             ("My phone number is 555 0172 99.", "Can you delete my phone number?"),
             ("I live in Leeds.", "Please forget where I live."),
             ("I'm allergic to nuts.", "Forget my nut allergy."),
+            ("I'm allergic to nuts.", "Forget my allergies."),
+            ("I was born on 4 May 1950.", "Forget my date of birth."),
+            ("I was born in 1950.", "Could you erase my DOB?"),
+            ("My address is 14 Elm Road, Leeds.", "Please delete my home address."),
+            ("My address is 14 Elm Road, Leeds.", "Forget where I live."),
+            ("My kids are called Tom and Ida.", "Forget my kids' names."),
             ("My sister is called Quillonda.", "Please forget that my sister is called Quillonda."),
             ("My ex is called Torquil.", "What I said about Torquil, can you take it off?"),
             ("My ex is called Torquil.", "Take what I said about Torquil off my file."),
@@ -874,6 +880,58 @@ class TestDestroyedOnRequest:
         ]
         assert (await ana.forget(asked=asked.id)).memories == 2
         assert not re.search("Leeds|York", str(await ana.export()))
+
+    async def test_only_the_clauses_that_filled_a_slot_go(self, memory):
+        told = "I live in Leeds and I'm allergic to nuts, and my son is called Tom."
+        ana, asked = await self.told(memory, told, "Forget my allergies.")
+        assert {fact.key for fact in await ana.facts()} == {"home", "child:tom"}
+        await ana.forget(asked=asked.id)
+        assert {fact.key for fact in await ana.facts()} == {"home", "child:tom"}
+        assert "I live in Leeds and [forgotten], and my son is called Tom." in str(await ana.export())
+
+    @pytest.mark.parametrize(
+        ("said", "request_", "left", "keys"),
+        [
+            (
+                "I live in Leeds and I'm getting a divorce.",
+                "Forget my divorce.",
+                "I live in Leeds and [forgotten].",
+                {"home"},
+            ),
+            (
+                "I'm vegan and I hate my landlord.",
+                "Forget what I said about my landlord.",
+                "I'm vegan and [forgotten].",
+                {"diet:vegan"},
+            ),
+            (
+                "I'm in debt and I work at Boots.",
+                "Forget my debt please.",
+                "[forgotten] and I work at Boots.",
+                {"employer"},
+            ),
+            # what has no word of the request may be about it all the same
+            (
+                "I work at Boots and my job is awful.",
+                "Forget what I said about my job.",
+                "[forgotten].",
+                set(),
+            ),
+            (
+                "My boss drinks and his name is Torquil.",
+                "Forget what I said about my boss.",
+                "[forgotten].",
+                set(),
+            ),
+            ("I was in prison and I live in Leeds.", "Forget that, please.", "[forgotten]", set()),
+        ],
+    )
+    async def test_what_a_sentence_says_of_something_else_stays(self, memory, said, request_, left, keys):
+        ana, asked = await self.told(memory, "My car is red.", said, request_)
+        assert {fact.key for fact in await ana.facts()} == keys
+        await ana.forget(asked=asked.id)
+        assert left in [turn.text for turn in await (await ana.conversation("today")).turns()]
+        assert {fact.key for fact in await ana.facts()} == keys
 
     @pytest.mark.parametrize(
         "text",

@@ -75,6 +75,7 @@ _NAMES_IT: Final = pattern("requests.names_it")
 
 
 _CALL_UNKEPT: Final = pattern("requests.call_unkept")
+_CALL_REPORTED: Final = pattern("requests.call_reported")
 _CALL_ASKED: Final = pattern("requests.call_asked")
 _CALL_FORGOTTEN: Final = pattern("requests.call_forgotten")
 _CALL_KEPT: Final = pattern("requests.call_kept")
@@ -131,7 +132,11 @@ def asks_off_the_record(text: str) -> bool:
 
 def _unkept(said: str) -> bool:
     low = _low(said)
-    if not _CALL_UNKEPT.search(low) or _NOT_MEANT.search(low) or _CALL_FORGOTTEN.search(low):
+    found = _CALL_UNKEPT.search(low)
+    # "my lawyer says this call is off the record", "I never said so" and "if I don't want …" ask nothing
+    if found is None or _CALL_REPORTED.search(low[: found.start()]):
+        return False
+    if _NOT_MEANT.search(low) or _CALL_FORGOTTEN.search(low):
         return False
     # "So you don't want this call recorded?" only asks what is wanted
     return not said.rstrip().endswith("?") or _CALL_ASKED.search(low) is not None

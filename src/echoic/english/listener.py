@@ -295,7 +295,7 @@ class _Passage:
             heard = list(self._heard)
             self._heard[:] = retracted([*self._previous, *heard])
         elif what.startswith("slot:"):
-            self._heard.append(emptied(what.removeprefix("slot:")))
+            self._heard.extend(map(emptied, what.removeprefix("slot:").split()))
         elif what.startswith("item:"):
             self._heard.append(emptied_item(what.removeprefix("item:")))
         else:

@@ -206,11 +206,16 @@ def retraction(heard: SelfStatement) -> SelfStatement:
     )
 
 
+def is_of(key: str | None, slot: str) -> bool:
+    """Whether a memory's `key` is `slot` or one of its several values: "allergy:nuts" of "allergy"."""
+    return key is not None and (key == slot or key.startswith(f"{slot}:"))
+
+
 def emptied(slot: str) -> SelfStatement:
-    """The retraction of a one-valued slot, whatever its value."""
+    """The retraction of a slot, whatever its value, or of all its values: "my allergies"."""
     kept = SLOTS[slot]
     return SelfStatement(
-        key=kept.key,
+        key=kept.key.removesuffix(":{}"),
         text="",
         sentence=f"The user asked to forget: {slot.replace('_', ' ')}.",
         category=kept.category,

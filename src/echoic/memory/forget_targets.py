@@ -21,10 +21,12 @@ from typing import Final
 
 from echoic.english import SelfStatement, listen
 from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
+from echoic.english.slots import is_of
 from echoic.memory.extraction.turns import (
     EMPTY,
     OF_SELF,
     PART,
+    PREFIX,
     REACH,
     REASON,
     SAID,
@@ -39,7 +41,7 @@ from echoic.memory.extraction.turns import (
     takes_back,
     told_beside,
 )
-from echoic.memory.mentions import Span, joined
+from echoic.memory.mentions import Span, TextPassage, joined, subject_of
 from echoic.memory.profile import remembered_zone
 from echoic.memory.records import MEMORY, TURN, memory_of, scan_all, turn_of
 from echoic.memory.retraction import hide
@@ -161,6 +163,8 @@ class _Search:
     def found(self, memories: Sequence[Memory]) -> Targets:
         all_of_it = self._all_said()
         chosen, unclear = (all_of_it, False) if all_of_it is not None else self._chosen()
+        if all_of_it is None and not self._request.ahead:
+            chosen = [self._without_others(line) for line in chosen]
         lines = [*chosen, *self._echoes(chosen)]
         if all_of_it is not None and self._request.of_all != "said":
             # a call is also what the agent said in it
@@ -411,6 +415,25 @@ class _Search:
         reason = REASON.match(said) or WHY.match(said) or SAID.search(said)
         return OF_SELF.search(said) is not None and not reason
 
+    def _without_others(self, line: _SentencePlace) -> _SentencePlace:
+        """`line` from the first to the last clause that may be meant: "I live in Leeds and I'm divorced".
+
+        Only a clause in which a rule reads something else of the speaker is certainly another matter.
+        """
+        passage = TextPassage(self._turns[line.place].heard_text, USER)
+        meant = [clause for clause in passage.divided(line.span) if not self._says_else(passage, clause)]
+        if line.stems.isdisjoint(self._topic) or not meant:
+            return line
+        span = (meant[0][0], meant[-1][1])
+        return _SentencePlace(line.place, span, stems_of(passage.text[slice(*span)]))
+
+    def _says_else(self, passage: TextPassage, clause: Span) -> bool:
+        """Whether `clause` says something of the speaker, and nothing that the request names."""
+        said = passage.text[slice(*clause)]
+        heard = listen(said)
+        about = set[str]().union(*(subject_of(one.key) for one in heard))
+        return bool(heard) and stems_of(said).union(stem[:PREFIX] for stem in about).isdisjoint(self._topic)
+
     def _recent(self) -> list[int]:
         """The user's previous turns, latest first."""
         here = self._turns[self._place].conversation
@@ -551,7 +574,8 @@ async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
 def _is_in(memory: Memory, slots: Sequence[SelfStatement], asked: Turn) -> bool:
     """Whether the request in `asked` empties the slot of `memory`, or denies what it says."""
     return asked.id not in memory.source and any(
-        slot.key == memory.key and (not slot.text or fold(slot.text) == fold(memory.text)) for slot in slots
+        is_of(memory.key, slot.key) and (not slot.text or fold(slot.text) == fold(memory.text))
+        for slot in slots
     )
 
 
@@ -585,8 +609,8 @@ def _takes_back_that(asked: Turn) -> bool:
 
 def _is_obeyed(asked: Turn, memories: Sequence[Memory]) -> bool:
     """Whether the rules for slots ("my address") carry out the request in `asked`."""
-    keys = {one.key for one in listen(asked.heard_text) if one.retracts}
-    return any(memory.key in keys for memory in memories)
+    slots = [one.key for one in listen(asked.heard_text) if one.retracts]
+    return any(is_of(memory.key, slot) for memory in memories for slot in slots)
 
 
 def _asks(turn: Turn) -> bool:

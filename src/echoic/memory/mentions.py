@@ -128,9 +128,7 @@ class Claim:
     @classmethod
     def of(cls, memory: Memory) -> Claim:
         said = memory.statement or memory.text
-        keyed = [word for word in cut_up(key_words(memory.key or "")) if word.text not in _GENERIC]
-        about = [word for word in keyed if word.text not in {"name", "names"}] or keyed
-        subject = frozenset(stem for word in about for stem in _MEANT.get(word.stem, {word.stem}))
+        keyed = _words_of(memory.key or "")
         says_so = fold(memory.text).strip(" .!") in _SAYS_SO and bool(keyed)
         content = [word.stem for word in (keyed if says_so else cut_up(memory.text)) if not word.stop]
         whole = {word.stem for word in cut_up(said) if not word.stop and word.text not in _GENERIC}
@@ -139,7 +137,7 @@ class Claim:
             key=memory.key,
             value=tuple(content or [word.stem for word in cut_up(memory.text)]),
             text=" ".join(word.text for word in keyed) if says_so else fold(memory.text).strip(" .!?"),
-            subject=subject,
+            subject=subject_of(memory.key or ""),
             stems=frozenset(whole),
             sources=frozenset(memory.source),
             named=memory.text[:1].isupper() and not says_so,
@@ -175,6 +173,17 @@ class Claim:
     def relates(self) -> bool:
         """Whether it is about somebody the speaker knows."""
         return bool(self.subject & _RELATIONS)
+
+
+def _words_of(key: str) -> list[ClaimToken]:
+    return [word for word in cut_up(key_words(key)) if word.text not in _GENERIC]
+
+
+def subject_of(key: str) -> frozenset[str]:
+    """Stems of what memories under `key` are about, with synonyms."""
+    keyed = _words_of(key)
+    about = [word for word in keyed if word.text not in {"name", "names"}] or keyed
+    return frozenset(stem for word in about for stem in _MEANT.get(word.stem, {word.stem}))
 
 
 def cut_up(text: str) -> list[ClaimToken]:
@@ -335,6 +344,13 @@ class TextPassage:
             clause = self.clause((word.start, word.end))
             yield clause
             at = max(clause[1], word.end)
+
+    def divided(self, whole: Span) -> list[Span]:
+        """The clauses of `whole`, without what separates them and without empty ones."""
+        breaks = [found for found in self._breaks_of(_BREAK) if whole[0] <= found[0] and found[1] <= whole[1]]
+        starts, ends = [whole[0], *(last for _, last in breaks)], [*(first for first, _ in breaks), whole[1]]
+        clauses = (self.within(clause) for clause in zip(starts, ends, strict=True))
+        return [(words[0].start, words[-1].end) for words in clauses if words]
 
     def within(self, span: Span) -> list[ClaimToken]:
         first = bisect_left(self.words, span[0], key=_START)

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final
 
 from echoic.english import listen
+from echoic.english.slots import is_of
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.reconciliation import Change as Proposed
 from echoic.memory.extraction.reconciliation import TakeBack
@@ -306,7 +307,7 @@ async def _named(store: Store, scope: Scope, asked: TakeBack, at: datetime) -> l
         for turn in records
         if of_user(turn)
         for one in listen(turn.heard_text)
-        if one.key == asked.key and one.text
+        if is_of(one.key, asked.key) and one.text
     }
     return [_said(scope, asked, text, at) for text in sorted(heard)]
 

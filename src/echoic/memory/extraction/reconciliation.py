@@ -17,7 +17,7 @@ from typing import Final, Literal, Protocol, runtime_checkable
 from echoic.english.corrections import similar
 from echoic.english.lexicon import TITLES, source
 from echoic.english.phrases import slug
-from echoic.english.slots import beside, rivals
+from echoic.english.slots import beside, is_of, rivals
 from echoic.errors import EchoicError
 from echoic.memory.extraction.known_facts import same_words, statement_of
 from echoic.memory.extraction.turns import (
@@ -482,7 +482,7 @@ class Reconciler:
     async def _take_back(self, change: TakeBack, last: Turn) -> None:
         user = self._ledger.scope.user
         keys = {memory.key or "" for memory in (*self._known, *self._kept)}
-        keys = {key for key in keys if key.startswith(f"{change.key}:")} | {change.key}
+        keys = {key for key in keys if is_of(key, change.key)} | {change.key}
         found = [known for key in sorted(keys) if (known := await self._ledger.current(key, user))]
         # "forget that I like music at work": of several, only that one
         under = [known for known in found if change.context and known.context == change.context]

@@ -168,14 +168,14 @@ def stems_of(text: str) -> frozenset[str]:
     """The stems of the content words of `text`, with marks for a telephone number or an amount."""
     words = cut_up(text)
     # "redundancy" and "made redundant" are about the same
-    stems = {word.stem[:_PREFIX] for word in words if not word.stop}
+    stems = {word.stem[:PREFIX] for word in words if not word.stop}
     figures = sum(len(word.text) if word.text.isdigit() else word.text in _FIGURES for word in words)
     kinds = {"#number"} if figures >= _NUMBER or stems & _NUMBERS else set()
     kinds |= {"#amount"} if (figures and figures < _NUMBER) or stems & _AMOUNTS else set()
     return frozenset(stems | kinds)
 
 
-_PREFIX: Final = 6
+PREFIX: Final = 6
 """Letters of a stem that are compared."""
 _NUMBER: Final = 5
 """Digits in a row that people call a number."""
@@ -186,9 +186,9 @@ _FIGURES: Final = frozenset(
     "million "
     "double".split()
 )
-_NUMBERS: Final = frozenset(stem_of(word)[:_PREFIX] for word in "number phone telephone mobile".split())
+_NUMBERS: Final = frozenset(stem_of(word)[:PREFIX] for word in "number phone telephone mobile".split())
 _AMOUNTS: Final = frozenset(
-    stem_of(word)[:_PREFIX]
+    stem_of(word)[:PREFIX]
     for word in "price cost figure amount sum salary earn income wage rent money owe age weigh weight".split()
 )
 
@@ -197,7 +197,7 @@ _ASSENT: Final = frozenset(
     "oh er erm nope nah see think guess suppose hope agree understand deal bad fair enough appreciate".split()
 )
 _SOMEBODY: Final = re.compile(r"\b(?:he|she|they)\b", re.IGNORECASE)
-_CHATTER: Final = frozenset(stem_of(word)[:_PREFIX] for word in CHATTER | _ASSENT)
+_CHATTER: Final = frozenset(stem_of(word)[:PREFIX] for word in CHATTER | _ASSENT)
 """Words that say nothing without others: "oh, I see"."""
 
 
