@@ -460,6 +460,56 @@ async def test_an_erasure_whose_process_was_killed_is_finished_at_the_next_open(
         assert await memory.user(USER).facts() == []
 
 
+def standing(folder: Path, target: Path) -> Path:
+    """A copy of a folder as a kill would leave it now. Made by another process: closing SQLite's file unlocks it."""
+    subprocess.run(["cp", "-r", folder, target], check=True)
+    return target
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}/e", "files:///{}/e", "files:///{}/e?format=markdown"])
+@pytest.mark.parametrize("by", ["key", "asked"])
+async def test_what_was_said_beside_forgotten_words_outlives_a_kill_at_any_step(
+    tmp_path: Path, monkeypatch, url: str, by: str
+):
+    folder = tmp_path / "live"
+    folder.mkdir()
+    beside = [f"My order {number} is late and I take insulin." for number in range(5)]
+    steps: list[tuple[str, Path]] = []
+    async with opened(url.format(folder), None) as memory:
+        call = await memory.user(USER).conversation("c")
+        for each in beside:
+            await call.append(Turn(speaker="user", text=f"My sister is called Quillonda. {each}"))
+        await call.append(Turn(speaker="user", text="Forget my sister's name.", id="asks"))
+        await memory.distil()
+        await memory.settle()
+        store = memory.user(USER).backing_store._observed
+
+        def stepping(method: str) -> Callable[..., object]:
+            real = getattr(store, method)
+
+            async def step(scope: Scope, *rest: object) -> object:
+                done = await real(scope, *rest)
+                steps.append((method, standing(folder, tmp_path / str(len(steps)))))
+                return done
+
+            return step
+
+        for method in ("erase", "write"):
+            monkeypatch.setattr(store, method, stepping(method))
+        await memory.user(USER).forget(**({"key": "sister_name"} if by == "key" else {"asked": "asks"}))
+        live = [turn.text for turn in await call.turns()]
+        assert not await scan_all(store, ANA, ERASURE)
+    assert all(text.endswith(each) for text, each in zip(live, beside, strict=False))
+    first = next(number for number, (method, _) in enumerate(steps) if method == "erase")
+    assert len(steps) > first + 1, "control: there are steps after the erasure"
+    for _, left in steps[first:]:
+        for _ in range(2):
+            async with opened(url.format(left), None) as memory:
+                turns = await (await memory.user(USER).conversation("c")).turns()
+                assert [turn.text for turn in turns] == live
+        assert b"Quillonda" not in files_at(left)
+
+
 @pytest.mark.parametrize("again", [True, False], ids=["asked again", "not asked again"])
 @pytest.mark.parametrize("fails", ["erase", "write"])
 async def test_what_is_set_after_an_erasure_failed_is_there_when_the_store_is_opened_again(

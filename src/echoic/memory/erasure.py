@@ -619,16 +619,24 @@ async def forget_again(parts: Parts, compliance: Compliance) -> int:
         by_scope: dict[str, list[PastErasure]] = {}
         for past in missing:
             by_scope.setdefault(past.scope, []).append(past)
+        done: dict[Scope, list[Drop]] = {}
         for scope in await _everybody(parts.store):
-            listed = by_scope.get(compliance.pseudonym(scope), [])
+            if not (listed := by_scope.get(compliance.pseudonym(scope), [])):
+                continue
+            if made := _drops(await parts.store.read(scope, ERASURE, [past.id for past in listed])):
+                await parts.store.erase(scope, [])  # a killed process may have left the bytes
+                done[scope] = made
+                listed = [past for past in listed if past.id not in {drop.id for drop in made}]
             if any(past.gone is None for past in listed):
                 await _erase_scope_again(parts, scope)
             elif listed:
                 await _erase_part_again(parts, scope, compliance, listed)
         await mark(parts.store, [past.id for past in missing])
-    if missing:
-        log.warning("this store was restored from before %d erasures, which were made again", len(missing))
-    return len(missing)
+        for scope, drops in done.items():
+            await parts.store.write(scope, drops)
+    if again := len(missing) - sum(map(len, done.values())):
+        log.warning("this store was restored from before %d erasures, which were made again", again)
+    return again
 
 
 async def _everybody(store: Store) -> list[Scope]:
