@@ -398,6 +398,28 @@ async def test_words_forgotten_since_are_forgotten_again_and_what_was_said_besid
     assert b"anqrimo" not in files_at(tmp_path / "e.db")
 
 
+@pytest.mark.parametrize("chosen", [{"asked": "asks"}, {"id": "said"}], ids=["asked", "id"])
+async def test_words_that_no_memory_says_do_not_come_back_with_the_turn_of_a_forgotten_memory(
+    tmp_path: Path, chosen: dict[str, str]
+):
+    url = f"sqlite:///{tmp_path}/e.db"
+    async with opened(url, None) as memory:
+        call = await memory.user(USER).conversation("c")
+        await call.append(
+            Turn(speaker="user", text="I live in Leeds and my neighbour plays the zanqrimo.", id="said")
+        )
+        await memory.distil()
+        assert [fact.text for fact in await memory.user(USER).facts()] == ["Leeds"]
+        await call.append(Turn(speaker="user", text="Forget what I just said.", id="asks"))
+    shutil.copy(tmp_path / "e.db", tmp_path / "old.db")
+    async with opened(url, None) as memory:
+        assert (await memory.user(USER).forget(**chosen)).memories
+    shutil.copy(tmp_path / "old.db", tmp_path / "e.db")
+    async with opened(url, None) as memory:
+        assert memory.forgotten_again
+    assert b"anqrimo" not in files_at(tmp_path / "e.db")
+
+
 async def test_without_its_key_the_list_of_erasures_is_refused(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/e.db"
     async with opened(url, None) as memory:

@@ -281,11 +281,16 @@ class PastErasure:
     id: str
     scope: str
     gone: frozenset[str] | None
-    """The records that were destroyed; None for the whole scope."""
+    """The records that were destroyed or are dropped if it is made again; None for the whole scope."""
     rewritten: frozenset[str]
     """The records from which words were destroyed."""
     stores: frozenset[str]
     """The ids of the store in which this happened; empty if the line says nothing of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reworded(Put):
+    """A replacement without words that no forgotten memory says: made again, the record is dropped whole."""
 
 
 class Compliance:
@@ -493,8 +498,8 @@ class Compliance:
         self, name: str, scope: Scope, changes: Sequence[Erasable] | None, stores: Sequence[str]
     ) -> None:
         puts = [change.record for change in changes or () if isinstance(change, Put)]
-        drops = [change for change in changes or () if isinstance(change, Drop)]
-        gone = [self.record(scope, drop.kind, drop.id) for drop in drops]
+        whole = [change for change in changes or () if isinstance(change, Drop | Reworded)]
+        gone = [self.record(scope, *name_of(change)) for change in whole]
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.log.append(
             {
