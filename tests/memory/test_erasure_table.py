@@ -17,6 +17,7 @@ import pytest
 
 import echoic
 from echoic.embedding import embedder_from
+from echoic.memory import erasure
 from echoic.memory.compliance import ERASURE, IDENTITY, MARKS, Compliance
 from echoic.memory.experience import teacher
 from echoic.memory.export import back_up, copy_memory, restore_backup
@@ -396,6 +397,36 @@ async def test_words_forgotten_since_are_forgotten_again_and_what_was_said_besid
         assert task is not None
         assert "I live in Porto." in [turn.text for turn in task.turns]
     assert b"anqrimo" not in files_at(tmp_path / "e.db")
+
+
+async def test_what_was_said_beside_forgotten_words_outlives_an_interrupted_open_of_a_backup(
+    tmp_path: Path, monkeypatch
+):
+    url, said = f"sqlite:///{tmp_path}/e.db", "My sister is called Zanqrimo. I take insulin."
+    async with opened(url, None) as memory:
+        for name in (USER, OTHER):
+            await (await memory.user(name).conversation("c")).append(Turn(speaker="user", text=said))
+        await memory.distil()
+    shutil.copy(tmp_path / "e.db", tmp_path / "old.db")
+    async with opened(url, None) as memory:
+        for name in (USER, OTHER):
+            await memory.user(name).forget(key="sister_name")
+    shutil.copy(tmp_path / "old.db", tmp_path / "e.db")
+    again, scopes = erasure._erase_part_again, iter([USER])
+
+    async def interrupted(*what: object) -> None:
+        if next(scopes, None) is None:
+            raise echoic.StoreUnavailable("interrupted")
+        await again(*what)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(erasure, "_erase_part_again", interrupted)
+        with pytest.raises(echoic.StoreUnavailable):
+            await opened(url, None).open()
+    async with opened(url, None) as memory:
+        for name in (USER, OTHER):
+            turns = await (await memory.user(name).conversation("c")).turns()
+            assert [turn.text for turn in turns] == ["[forgotten]. I take insulin."]
 
 
 @pytest.mark.parametrize("chosen", [{"asked": "asks"}, {"id": "said"}], ids=["asked", "id"])

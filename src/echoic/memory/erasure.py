@@ -643,6 +643,8 @@ async def forget_again(parts: Parts, compliance: Compliance) -> int:
                 await _erase_scope_again(parts, scope)
             elif listed:
                 await _erase_part_again(parts, scope, compliance, listed)
+            # at once: made again after an interruption, it would drop what has only lost its words by now
+            await mark(parts.store, [past.id for past in listed])
         await mark(parts.store, [past.id for past in missing])
         for scope, drops in done.items():
             await parts.store.write(scope, drops)
