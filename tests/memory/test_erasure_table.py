@@ -17,6 +17,7 @@ import pytest
 
 import echoic
 from echoic.embedding import embedder_from
+from echoic.memory import erasure
 from echoic.memory.compliance import ERASURE, IDENTITY, MARKS, Compliance
 from echoic.memory.experience import teacher
 from echoic.memory.export import back_up, copy_memory, restore_backup
@@ -398,6 +399,58 @@ async def test_words_forgotten_since_are_forgotten_again_and_what_was_said_besid
     assert b"anqrimo" not in files_at(tmp_path / "e.db")
 
 
+async def test_what_was_said_beside_forgotten_words_outlives_an_interrupted_open_of_a_backup(
+    tmp_path: Path, monkeypatch
+):
+    url, said = f"sqlite:///{tmp_path}/e.db", "My sister is called Zanqrimo. I take insulin."
+    async with opened(url, None) as memory:
+        for name in (USER, OTHER):
+            await (await memory.user(name).conversation("c")).append(Turn(speaker="user", text=said))
+        await memory.distil()
+    shutil.copy(tmp_path / "e.db", tmp_path / "old.db")
+    async with opened(url, None) as memory:
+        for name in (USER, OTHER):
+            await memory.user(name).forget(key="sister_name")
+    shutil.copy(tmp_path / "old.db", tmp_path / "e.db")
+    again, scopes = erasure._erase_part_again, iter([USER])
+
+    async def interrupted(*what: object) -> None:
+        if next(scopes, None) is None:
+            raise echoic.StoreUnavailable("interrupted")
+        await again(*what)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(erasure, "_erase_part_again", interrupted)
+        with pytest.raises(echoic.StoreUnavailable):
+            await opened(url, None).open()
+    async with opened(url, None) as memory:
+        for name in (USER, OTHER):
+            turns = await (await memory.user(name).conversation("c")).turns()
+            assert [turn.text for turn in turns] == ["[forgotten]. I take insulin."]
+
+
+@pytest.mark.parametrize("chosen", [{"asked": "asks"}, {"id": "said"}], ids=["asked", "id"])
+async def test_words_that_no_memory_says_do_not_come_back_with_the_turn_of_a_forgotten_memory(
+    tmp_path: Path, chosen: dict[str, str]
+):
+    url = f"sqlite:///{tmp_path}/e.db"
+    async with opened(url, None) as memory:
+        call = await memory.user(USER).conversation("c")
+        await call.append(
+            Turn(speaker="user", text="I live in Leeds and my neighbour plays the zanqrimo.", id="said")
+        )
+        await memory.distil()
+        assert [fact.text for fact in await memory.user(USER).facts()] == ["Leeds"]
+        await call.append(Turn(speaker="user", text="Forget what I just said.", id="asks"))
+    shutil.copy(tmp_path / "e.db", tmp_path / "old.db")
+    async with opened(url, None) as memory:
+        assert (await memory.user(USER).forget(**chosen)).memories
+    shutil.copy(tmp_path / "old.db", tmp_path / "e.db")
+    async with opened(url, None) as memory:
+        assert memory.forgotten_again
+    assert b"anqrimo" not in files_at(tmp_path / "e.db")
+
+
 async def test_without_its_key_the_list_of_erasures_is_refused(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/e.db"
     async with opened(url, None) as memory:
@@ -458,6 +511,56 @@ async def test_an_erasure_whose_process_was_killed_is_finished_at_the_next_open(
     async with opened(url, None) as memory:
         assert memory.forgotten_again >= 1
         assert await memory.user(USER).facts() == []
+
+
+def standing(folder: Path, target: Path) -> Path:
+    """A copy of a folder as a kill would leave it now. Made by another process: closing SQLite's file unlocks it."""
+    subprocess.run(["cp", "-r", folder, target], check=True)
+    return target
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}/e", "files:///{}/e", "files:///{}/e?format=markdown"])
+@pytest.mark.parametrize("by", ["key", "asked"])
+async def test_what_was_said_beside_forgotten_words_outlives_a_kill_at_any_step(
+    tmp_path: Path, monkeypatch, url: str, by: str
+):
+    folder = tmp_path / "live"
+    folder.mkdir()
+    beside = [f"My order {number} is late and I take insulin." for number in range(5)]
+    steps: list[tuple[str, Path]] = []
+    async with opened(url.format(folder), None) as memory:
+        call = await memory.user(USER).conversation("c")
+        for each in beside:
+            await call.append(Turn(speaker="user", text=f"My sister is called Quillonda. {each}"))
+        await call.append(Turn(speaker="user", text="Forget my sister's name.", id="asks"))
+        await memory.distil()
+        await memory.settle()
+        store = memory.user(USER).backing_store._observed
+
+        def stepping(method: str) -> Callable[..., object]:
+            real = getattr(store, method)
+
+            async def step(scope: Scope, *rest: object) -> object:
+                done = await real(scope, *rest)
+                steps.append((method, standing(folder, tmp_path / str(len(steps)))))
+                return done
+
+            return step
+
+        for method in ("erase", "write"):
+            monkeypatch.setattr(store, method, stepping(method))
+        await memory.user(USER).forget(**({"key": "sister_name"} if by == "key" else {"asked": "asks"}))
+        live = [turn.text for turn in await call.turns()]
+        assert not await scan_all(store, ANA, ERASURE)
+    assert all(text.endswith(each) for text, each in zip(live, beside, strict=False))
+    first = next(number for number, (method, _) in enumerate(steps) if method == "erase")
+    assert len(steps) > first + 1, "control: there are steps after the erasure"
+    for _, left in steps[first:]:
+        for _ in range(2):
+            async with opened(url.format(left), None) as memory:
+                turns = await (await memory.user(USER).conversation("c")).turns()
+                assert [turn.text for turn in turns] == live
+        assert b"Quillonda" not in files_at(left)
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["asked again", "not asked again"])

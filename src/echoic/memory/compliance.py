@@ -264,6 +264,8 @@ ERASURE: Final = "erasure"
 MARKS: Final = Scope("echoic.erasures", None)
 """The scope of the marks. An erasure without a mark was made after this store's files were copied.
 
+Until such a mark is written, one of the same id is in the scope itself if records there lost words only.
+
 Further marks say when a user or a conversation was forgotten last. Their ids are hashes. One, `IDENTITY`, has
 the ids of the store: several if a store was copied into another that was not empty."""
 IDENTITY: Final = "store"
@@ -279,11 +281,16 @@ class PastErasure:
     id: str
     scope: str
     gone: frozenset[str] | None
-    """The records that were destroyed; None for the whole scope."""
+    """The records that were destroyed or are dropped if it is made again; None for the whole scope."""
     rewritten: frozenset[str]
     """The records from which words were destroyed."""
     stores: frozenset[str]
     """The ids of the store in which this happened; empty if the line says nothing of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reworded(Put):
+    """A replacement without words that no forgotten memory says: made again, the record is dropped whole."""
 
 
 class Compliance:
@@ -411,7 +418,7 @@ class Compliance:
         async with self._holding(shared=True):
             name = await self._listed(scope, changes, stores)
             try:
-                erased = await store.erase(scope, changes)
+                erased = await _erased(store, scope, changes, name)
                 await self._done(store, scope, [name, *self._covered(scope, changes)])
             except WriteConflict:  # a conflict: nothing was or will be destroyed
                 await asyncio.to_thread(self.log.append, {"id": name, "void": True})
@@ -439,7 +446,7 @@ class Compliance:
             for name, changes in list(self._failed.get(scope, {}).items()):
                 # a conflict: it had happened, or another process wrote to the scope since
                 with contextlib.suppress(WriteConflict):
-                    await store.erase(scope, changes)
+                    await _erased(store, scope, changes, name)
                 await self._done(store, scope, [name])
 
     def _covered(self, scope: Scope, changes: Sequence[Erasable] | None) -> list[str]:
@@ -452,6 +459,9 @@ class Compliance:
 
     async def _done(self, store: Store, scope: Scope, names: Sequence[str]) -> None:
         await mark(store, names)
+        if own := await store.scan(scope, ERASURE):  # a killed process may have left others
+            marked = await store.read(MARKS, ERASURE, [record.id for record in own])
+            await store.write(scope, [Drop(kind=ERASURE, id=record.id) for record in marked])
         failed = self._failed.get(scope, {})
         for name in names:
             failed.pop(name, None)
@@ -488,8 +498,8 @@ class Compliance:
         self, name: str, scope: Scope, changes: Sequence[Erasable] | None, stores: Sequence[str]
     ) -> None:
         puts = [change.record for change in changes or () if isinstance(change, Put)]
-        drops = [change for change in changes or () if isinstance(change, Drop)]
-        gone = [self.record(scope, drop.kind, drop.id) for drop in drops]
+        whole = [change for change in changes or () if isinstance(change, Drop | Reworded)]
+        gone = [self.record(scope, *name_of(change)) for change in whole]
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.log.append(
             {
@@ -576,9 +586,24 @@ class Compliance:
             lock.close()
 
 
+async def _erased(store: Store, scope: Scope, changes: Sequence[Erasable] | None, name: str) -> Erased:
+    """Erase, with a mark in the same step if words of records that stay are destroyed.
+
+    Such a record looks like one that still has words to lose: it would be dropped whole if this process died
+    before the erasure is marked in `MARKS`.
+    """
+    if changes is not None and any(isinstance(change, Put) for change in changes):
+        changes = [*changes, _marking(name)]
+    return await store.erase(scope, changes)
+
+
 async def mark(store: Store, names: Sequence[str]) -> None:
     """Note in `store` that the erasures `names` were carried out in it."""
-    await store.write(MARKS, [Put(record=Record(kind=ERASURE, id=name, data={})) for name in names])
+    await store.write(MARKS, [_marking(name) for name in names])
+
+
+def _marking(name: str) -> Put:
+    return Put(record=Record(kind=ERASURE, id=name, data={}))
 
 
 async def identity(store: Store) -> list[str]:

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from echoic.errors import InvalidInput
-from echoic.memory.compliance import ERASURE, Compliance, PastErasure, mark
+from echoic.memory.compliance import ERASURE, Compliance, PastErasure, Reworded, mark
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import CONSENT
 from echoic.memory.deployment_keys import KEY, REVOCATION
@@ -481,8 +481,12 @@ async def destroyed(
     records = await scan_all(store, scope, TURN)
     # in a thread, since it reads every word; a record changed meanwhile conflicts, and all is read again
     found, redacting = await asyncio.to_thread(_in_turns, records, memories, whole, parts)
+    reworded = any(isinstance(change, Reworded) for change in found.changes)  # others may repeat its words
     for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
-        found.changes += await asyncio.to_thread(redacting.changes, await scan_all(store, scope, kind))
+        puts = await asyncio.to_thread(redacting.changes, await scan_all(store, scope, kind))
+        if reworded and kind != CONVERSATION:
+            puts = [Reworded(record=put.record, expect=put.expect, was=put.was) for put in puts]
+        found.changes += puts
     found.changes += await _derived(store, scope, memories, redacting)
     return found
 
@@ -504,6 +508,7 @@ def _in_turns(
     for turn in turns:
         spans = heard.get(turn.id, [])
         all_spans = spans if turn.heard is None else unheard.get(turn.id, [])
+        told = spans, all_spans
         if turn.id in whole and turn.text != FORGOTTEN:
             spans, all_spans = [(0, len(turn.heard_text))], [(0, len(turn.text))]
         if turn.id in parts:
@@ -512,11 +517,18 @@ def _in_turns(
             all_spans = spans if turn.heard is None else joined([*all_spans, *parts[turn.id]])
         if spans or all_spans:
             new = _without(turn, spans, all_spans)
-            found.changes.append(Put.over(records[turn.id], _record(records[turn.id], new, spans)))
+            put = Put if _letters(turn, *told) == _letters(turn, spans, all_spans) else Reworded
+            found.changes.append(put.over(records[turn.id], _record(records[turn.id], new, spans)))
             left |= {turn.text: new.text, turn.heard_text: new.heard_text}
         else:
             found.kept += mentioned_in(turn, memories)
     return found, _Redacting(memories, {old: new for old, new in left.items() if old})
+
+
+def _letters(turn: Turn, heard: Sequence[Span], text: Sequence[Span]) -> list[str]:
+    """The letters and digits of the heard and the generated words, without these spans of them."""
+    left = masked(turn.heard_text, heard, ""), masked(turn.text, text, "")
+    return ["".join(filter(str.isalnum, each)) for each in left]
 
 
 def _without(turn: Turn, heard: Sequence[Span], text: Sequence[Span]) -> Turn:
@@ -619,16 +631,26 @@ async def forget_again(parts: Parts, compliance: Compliance) -> int:
         by_scope: dict[str, list[PastErasure]] = {}
         for past in missing:
             by_scope.setdefault(past.scope, []).append(past)
+        done: dict[Scope, list[Drop]] = {}
         for scope in await _everybody(parts.store):
-            listed = by_scope.get(compliance.pseudonym(scope), [])
+            if not (listed := by_scope.get(compliance.pseudonym(scope), [])):
+                continue
+            if made := _drops(await parts.store.read(scope, ERASURE, [past.id for past in listed])):
+                await parts.store.erase(scope, [])  # a killed process may have left the bytes
+                done[scope] = made
+                listed = [past for past in listed if past.id not in {drop.id for drop in made}]
             if any(past.gone is None for past in listed):
                 await _erase_scope_again(parts, scope)
             elif listed:
                 await _erase_part_again(parts, scope, compliance, listed)
+            # at once: made again after an interruption, it would drop what has only lost its words by now
+            await mark(parts.store, [past.id for past in listed])
         await mark(parts.store, [past.id for past in missing])
-    if missing:
-        log.warning("this store was restored from before %d erasures, which were made again", len(missing))
-    return len(missing)
+        for scope, drops in done.items():
+            await parts.store.write(scope, drops)
+    if again := len(missing) - sum(map(len, done.values())):
+        log.warning("this store was restored from before %d erasures, which were made again", again)
+    return again
 
 
 async def _everybody(store: Store) -> list[Scope]:
