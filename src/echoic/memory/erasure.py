@@ -25,7 +25,7 @@ from echoic.memory.extraction.model_reader import LEASE, PROGRESS, progress_id
 from echoic.memory.forget_targets import Targets, reached, said_by
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.keyed_memories import KeyedMemories
-from echoic.memory.mentions import Claim, Span, joined, masked, mentioned_in, said_in, said_in_text
+from echoic.memory.mentions import Claim, Span, claims_of, joined, masked, mentioned_in, said_in, said_in_text
 from echoic.memory.phone_registry import forget_on_lines, lines_of
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.proposals import DECISION, JUDGEMENT
@@ -499,7 +499,7 @@ def _in_turns(
     heard = said_in(turns, memories)
     # the part that an agent did not get to say is stored too
     unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
-    found = Destroyed()
+    found, claims = Destroyed(), claims_of(memories)
     left: dict[str, str] = {}
     for turn in turns:
         spans = heard.get(turn.id, [])
@@ -515,7 +515,7 @@ def _in_turns(
             found.changes.append(Put.over(records[turn.id], _record(records[turn.id], new, spans)))
             left |= {turn.text: new.text, turn.heard_text: new.heard_text}
         else:
-            found.kept += mentioned_in(turn, memories)
+            found.kept += mentioned_in(turn, claims)
     return found, _Redacting(memories, {old: new for old, new in left.items() if old})
 
 

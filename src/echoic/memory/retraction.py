@@ -28,7 +28,7 @@ from echoic.memory.extraction.turns import (
     standing,
     takes_back,
 )
-from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
+from echoic.memory.mentions import Span, claims_of, joined, masked, mentioned_in, said_in, said_in_text
 from echoic.memory.records import (
     CONVERSATION,
     MEMORY,
@@ -338,13 +338,15 @@ async def unlearn_turns(
     """
     heard_in = {turn for memory in forgotten for turn in memory.source}
     values = [said for memory in forgotten if (said := content_stems(memory.text))]
+    claims = claims_of(forgotten)
     if not heard_in and not values:
         return
     chosen: dict[str, list[str]] = {}
     for record in await scan_all(store, scope, TURN):
         if is_unlearned(record) or (TURN, record.id) in spared:
             continue
-        if record.id in heard_in or _says(record, values):
+        turn = turn_of(record)
+        if turn.id in heard_in or _says(turn, values) or mentioned_in(turn, claims):
             chosen.setdefault(record.key or "", []).append(record.id)
     for conversation, turns in chosen.items():
         await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
@@ -405,6 +407,6 @@ async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[s
     await store.write(scope, [standing(whose), *map(Put.over, there, marked)])
 
 
-def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
-    said = content_stems(turn_of(record).heard_text)
+def _says(turn: Turn, values: Sequence[frozenset[str]]) -> bool:
+    said = content_stems(turn.heard_text)
     return any(value <= said for value in values)
