@@ -214,6 +214,33 @@ async def test_a_turn_that_says_it_in_another_way_is_not_learned_from_meanwhile(
     assert is_unlearned(record)
 
 
+@pytest.mark.parametrize("destroyed", [True, False])
+@pytest.mark.parametrize(
+    ("key", "said", "learned"),
+    [
+        ("sister_name", ["user: My sister is called Quillonda.", "user: Quillonda lives with us."], "Quillonda"),
+        (
+            "allergy:penicillin",
+            ["user: I'm allergic to penicillin.", "agent: A penicillin allergy, noted.",
+             "user: Yes I get a rash from penicillin."],
+            "penicillin",
+        ),
+    ],
+)  # fmt: skip
+async def test_a_memory_goes_with_the_words_of_the_turn_it_was_learned_from(destroyed, key, said, learned):
+    async with MemoryService(store_from("memory://"), embedder_from("local")) as memory:
+        ana = memory.user("ana")
+        call = await say(ana, "monday", *said, "user: I keep bees in the garden, and my surname is Ibsen.")
+        await call.complete()
+        await memory.distil()
+        assert any(fact.key is None and learned in fact.text for fact in await ana.facts())
+        await (ana.forget(key=key) if destroyed else ana.delete(key))
+        left = str([*await ana.facts(), *await ana.query(learned, limit=50), (await ana.block()).text])
+        assert learned not in left, left
+        await ana.forget(key="last_name")
+        assert "bees" in str(await ana.facts())
+
+
 def is_told(text):
     return any(
         words in text

@@ -481,9 +481,10 @@ async def destroyed(
     records = await scan_all(store, scope, TURN)
     # in a thread, since it reads every word; a record changed meanwhile conflicts, and all is read again
     found, redacting = await asyncio.to_thread(_in_turns, records, memories, whole, parts)
+    turns = [change for change in found.changes if isinstance(change, Put)]
     for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
         found.changes += await asyncio.to_thread(redacting.changes, await scan_all(store, scope, kind))
-    found.changes += await _derived(store, scope, memories, redacting)
+    found.changes += await _derived(store, scope, memories, turns, redacting)
     return found
 
 
@@ -544,10 +545,10 @@ def _moved(span: Span, gone: Sequence[Span]) -> Span:
 
 
 async def _derived(
-    store: Store, scope: Scope, memories: Sequence[Memory], redacting: _Redacting
+    store: Store, scope: Scope, memories: Sequence[Memory], turns: Sequence[Put], redacting: _Redacting
 ) -> list[Erasable]:
     """Memories that repeat one of `memories`: dropped, or replaced by the rest of their text."""
-    names = [memory.id for memory in await derived_from(store, scope, memories)]
+    names = [memory.id for memory in await derived_from(store, scope, memories, turns)]
     changes: list[Erasable] = []
     for record in await store.read(scope, MEMORY, names):
         rest = redacting.changes([record]) if record.key is not None else []
