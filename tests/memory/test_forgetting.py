@@ -19,6 +19,7 @@ from echoic.errors import InvalidInput, StoreUnavailable
 from echoic.memory import forget_targets, retraction
 from echoic.memory.compliance import ChainedLog
 from echoic.memory.keyless import CONFIRM_FORGETTING, HIDDEN, UNCLEAR, KeylessAgent
+from echoic.memory.mentions import said_in
 from echoic.memory.proposals import JUDGEMENT
 from echoic.memory.records import (
     CALL,
@@ -29,6 +30,7 @@ from echoic.memory.records import (
     RESULT,
     SAID,
     TURN,
+    is_unlearned,
     scan_all,
 )
 from echoic.memory.retraction import take_back_turns
@@ -36,7 +38,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.sharing import GLOBAL_KINDS, Verdict
 from echoic.session.call_record import CallRecord, TypedTurn, note_typed, read_calls, read_exchanges
 from echoic.stores import store_from
-from echoic.types import Turn
+from echoic.types import Memory, Turn
 
 SISTER = "My sister is called Marta"
 
@@ -103,6 +105,140 @@ async def test_an_accent_is_found_in_whichever_form_it_is_written(said, kept, de
         if destroyed:
             (turn,) = await ana.find_turns(["t1"])
             assert not re.search("Zo|Nu|mie", turn.text)
+
+
+SAID_IN_OTHER_WAYS = [
+    (
+        "phone",
+        ["agent: So that's oh seven seven double oh, nine double oh, one two three.",
+         "user: Yes, zero seven seven zero zero, nine zero zero, one two three."],
+        "My phone number is 07700 900123.",
+        "seven|nine|07700",
+    ),
+    (
+        "birthday",
+        ["agent: Fourth of May nineteen fifty, or 04/05/1950?",
+         "user: Yes, May 4th, 1950.",
+         "agent: 4/5/50 then.",
+         "user: The fourth of the fifth nineteen fifty, or oh four oh five nineteen fifty."],
+        "I was born on the fourth of May 1950.",
+        "four|fif|May|5",
+    ),
+    (
+        "birthday",
+        ["agent: The 21st of April 1985, right?",
+         "user: Yes, twenty first April eighty five.",
+         "user: I was born on the twenty-first of April."],
+        "My date of birth is 21/04/1985.",
+        "21|twenty|April|85",
+    ),
+    (
+        "user_name",
+        ["user: It's Q-U-I-L-L-O-N-D-A.", "agent: Q U I double L O N D A."],
+        "My name is Quillonda.",
+        "Q|O.N",
+    ),
+    (
+        "email",
+        ["agent: Quillonda twenty two at g mail dot com?",
+         "user: Yes, q u i l l o n d a two two at gmail dot com."],
+        "My email is quillonda22@gmail.com.",
+        "mail dot|two|q u",
+    ),
+    ("age", ["agent: Seventy four.", "user: Yes, seventy-four."], "I'm 74.", "eventy|74"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("confirmed", "said", "gone"), [each[1:] for each in SAID_IN_OTHER_WAYS])
+@pytest.mark.parametrize("destroyed", [True, False])
+async def test_what_is_forgotten_is_found_in_whichever_way_it_was_said(confirmed, said, gone, destroyed):
+    (key,) = {each[0] for each in SAID_IN_OTHER_WAYS if each[2] == said}
+    async with MemoryService(store_from("memory://"), embedder_from("local")) as memory:
+        ana = memory.user("ana")
+        call = await say(ana, "monday", f"user: {said[:-1]} and I live in Leeds.", *confirmed)
+        assert await ana.get(key), "it has to be there to be forgotten"
+        await (ana.forget(key=key) if destroyed else ana.delete(key))
+        await call.complete()
+        await memory.distil()
+        turns = await call.turns() if destroyed else []
+        told = "\n".join(
+            [
+                *(turn.text for turn in turns),
+                *(fact.text for fact in await ana.facts()),
+                *(hit.text for hit in await ana.query(f"What is my {key.replace('_', ' ')}?", limit=50)),
+            ]
+        )
+        assert not re.search(gone, told), told
+        assert (await ana.get("home")).text == "Leeds"
+        assert "I live in Leeds" in str(await ana.query("Where do I live?"))
+
+
+OTHER_NUMBERS = [
+    ("birthday", "May 4, 1950", "Book the fourth of May please"),
+    ("birthday", "May 4, 1950", "My son was born on the fourth of June nineteen fifty"),
+    ("birthday", "May 4, 1950", "It costs 4.5 and 19.50"),
+    ("birthday", "May 4, 1950", "My order is 40519507"),
+    ("birthday", "May 4, 1950", "On May 4, 1960 people came"),
+    ("birthday", "May 4", "My dentist is on the fourth of May at nine"),
+    ("birthday", "May 4", "I may need four of them"),
+    ("age", "74", "I take bus seventy four to town every day"),
+    ("age", "74", "My house number is 74"),
+    ("age", "74", "I have 174 books and paid 7.74"),
+    ("user_name", "Ana", "My booking code is A N A 4 0 5"),
+    ("user_name", "Ana", "I got an A in maths and a B in art"),
+    ("user_name", "Ana", "I want a banana"),
+    ("email", "ana22@gmail.com", "My wife's is susana22 at gmail dot com"),
+    ("email", "ana22@gmail.com", "I wrote to ana at gmail dot com"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "said"), OTHER_NUMBERS)
+def test_what_only_shares_digits_or_letters_stays(key, value, said):
+    memory = Memory(id="m", key=key, text=value, valid_from=datetime.now(UTC), source=("t",))
+    turns = [
+        Turn(id=str(at), conversation="c", speaker="user", text=text)
+        for at, text in enumerate(("Hello there", "I live in Leeds", said))
+    ]
+    assert said_in(turns, [memory]) == {}
+
+
+async def test_a_turn_that_says_it_in_another_way_is_not_learned_from_meanwhile(memory):
+    ana = memory.user("ana")
+    call = await say(ana, "monday", "user: My phone number is 07700 900123.")
+    again = Turn(
+        speaker="user", text="Zero seven seven zero zero, nine zero zero, one two three.", id="again"
+    )
+    await call.append(again, learn=False)
+    await retraction.unlearn_turns(ana.backing_store, ana.scope, [await ana.get("phone")])
+    (record,) = await ana.backing_store.read(ana.scope, TURN, ["again"])
+    assert is_unlearned(record)
+
+
+@pytest.mark.parametrize("destroyed", [True, False])
+@pytest.mark.parametrize(
+    ("key", "said", "learned"),
+    [
+        ("sister_name", ["user: My sister is called Quillonda.", "user: Quillonda lives with us."], "Quillonda"),
+        (
+            "allergy:penicillin",
+            ["user: I'm allergic to penicillin.", "agent: A penicillin allergy, noted.",
+             "user: Yes I get a rash from penicillin."],
+            "penicillin",
+        ),
+    ],
+)  # fmt: skip
+async def test_a_memory_goes_with_the_words_of_the_turn_it_was_learned_from(destroyed, key, said, learned):
+    async with MemoryService(store_from("memory://"), embedder_from("local")) as memory:
+        ana = memory.user("ana")
+        call = await say(ana, "monday", *said, "user: I keep bees in the garden, and my surname is Ibsen.")
+        await call.complete()
+        await memory.distil()
+        assert any(fact.key is None and learned in fact.text for fact in await ana.facts())
+        await (ana.forget(key=key) if destroyed else ana.delete(key))
+        left = str([*await ana.facts(), *await ana.query(learned, limit=50), (await ana.block()).text])
+        assert learned not in left, left
+        await ana.forget(key="last_name")
+        assert "bees" in str(await ana.facts())
 
 
 def is_told(text):

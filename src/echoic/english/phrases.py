@@ -66,7 +66,7 @@ _A_DAY: Final = re.compile(rf"{A_DAY} ")
 _WRITTEN_DATE: Final = re.compile(r"[0-9]{1,4}[/.-][0-9]{1,2}[/.-][0-9]{2,4}")
 _WRITTEN_DIGITS: Final = re.compile(r"[+(]?[0-9][0-9()+./-]{0,30}")
 _EMAIL: Final = re.compile(r"[a-z0-9._+-]{1,64}@(?:[a-z0-9-]{1,63}\.){1,4}[a-z]{2,24}")
-_EMAIL_MARKS: Final = table("spoken.email_marks")
+EMAIL_MARKS: Final = table("spoken.email_marks")
 _EMAIL_WORDS: Final = 16
 """The most words of one address: enough for one spelled letter by letter."""
 
@@ -283,15 +283,15 @@ def email(said: Sentence, at: int) -> Value | None:
 
 
 def _goes_on(said: Sentence, index: int, address: str) -> bool:
-    return address.endswith((".", "-")) or said.low(index) in _EMAIL_MARKS
+    return address.endswith((".", "-")) or said.low(index) in EMAIL_MARKS
 
 
 def _email_step(said: Sentence, at: int, *, local: bool) -> Value | None:
     word = said.low(at)
     if word in {"at", "@"} and local:
         return Value("@", at + 1)
-    if word in _EMAIL_MARKS:
-        return Value(_EMAIL_MARKS[word], at + 1)
+    if word in EMAIL_MARKS:
+        return Value(EMAIL_MARKS[word], at + 1)
     if word == "double" and len(said.low(at + 1)) == 1:
         return Value(said.low(at + 1) * 2, at + 2)
     spoken = number(said, at) if word not in {"a", "o"} else None

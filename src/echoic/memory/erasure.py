@@ -25,7 +25,7 @@ from echoic.memory.extraction.model_reader import LEASE, PROGRESS, progress_id
 from echoic.memory.forget_targets import Targets, reached, said_by
 from echoic.memory.hooks import Forgetting, Forgotten
 from echoic.memory.keyed_memories import KeyedMemories
-from echoic.memory.mentions import Claim, Span, joined, masked, mentioned_in, said_in, said_in_text
+from echoic.memory.mentions import Claim, Span, claims_of, joined, masked, mentioned_in, said_in, said_in_text
 from echoic.memory.phone_registry import forget_on_lines, lines_of
 from echoic.memory.profile import DIRECTIVES
 from echoic.memory.proposals import DECISION, JUDGEMENT
@@ -481,13 +481,14 @@ async def destroyed(
     records = await scan_all(store, scope, TURN)
     # in a thread, since it reads every word; a record changed meanwhile conflicts, and all is read again
     found, redacting = await asyncio.to_thread(_in_turns, records, memories, whole, parts)
+    turns = [change for change in found.changes if isinstance(change, Put)]
     reworded = any(isinstance(change, Reworded) for change in found.changes)  # others may repeat its words
     for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
         puts = await asyncio.to_thread(redacting.changes, await scan_all(store, scope, kind))
         if reworded and kind != CONVERSATION:
             puts = [Reworded(record=put.record, expect=put.expect, was=put.was) for put in puts]
         found.changes += puts
-    found.changes += await _derived(store, scope, memories, redacting)
+    found.changes += await _derived(store, scope, memories, turns, redacting)
     return found
 
 
@@ -503,7 +504,7 @@ def _in_turns(
     heard = said_in(turns, memories)
     # the part that an agent did not get to say is stored too
     unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
-    found = Destroyed()
+    found, claims = Destroyed(), claims_of(memories)
     left: dict[str, str] = {}
     for turn in turns:
         spans = heard.get(turn.id, [])
@@ -521,7 +522,7 @@ def _in_turns(
             found.changes.append(put.over(records[turn.id], _record(records[turn.id], new, spans)))
             left |= {turn.text: new.text, turn.heard_text: new.heard_text}
         else:
-            found.kept += mentioned_in(turn, memories)
+            found.kept += mentioned_in(turn, claims)
     return found, _Redacting(memories, {old: new for old, new in left.items() if old})
 
 
@@ -556,10 +557,10 @@ def _moved(span: Span, gone: Sequence[Span]) -> Span:
 
 
 async def _derived(
-    store: Store, scope: Scope, memories: Sequence[Memory], redacting: _Redacting
+    store: Store, scope: Scope, memories: Sequence[Memory], turns: Sequence[Put], redacting: _Redacting
 ) -> list[Erasable]:
     """Memories that repeat one of `memories`: dropped, or replaced by the rest of their text."""
-    names = [memory.id for memory in await derived_from(store, scope, memories)]
+    names = [memory.id for memory in await derived_from(store, scope, memories, turns)]
     changes: list[Erasable] = []
     for record in await store.read(scope, MEMORY, names):
         rest = redacting.changes([record]) if record.key is not None else []

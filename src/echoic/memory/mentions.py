@@ -23,10 +23,12 @@ from operator import attrgetter, itemgetter
 from typing import Final
 
 from echoic.english import listen
-from echoic.english.lexicon import wordlike
+from echoic.english.lexicon import MONTHS, wordlike
+from echoic.english.phrases import EMAIL_MARKS
 from echoic.memory.records import Span, joined, masked
 from echoic.ranking.indexing import AGENT, USER, key_words
-from echoic.text import MARKER, STOP, fold, word_of
+from echoic.temporal.rules import ORDINALS, find_dates
+from echoic.text import END, MARKER, START, STOP, fold, word_of
 from echoic.text.spoken_numbers import View, is_bare, runs, views_of
 from echoic.types import Memory, Turn
 
@@ -35,6 +37,10 @@ LONG: Final = 4
 """Content words from which a value counts as a statement, which is found by most of its words."""
 _SAYS_SO: Final = frozenset("yes no true false".split())
 """Values that say nothing without their key."""
+_LEAST_SAID: Final = 2
+"""Digits of a number that is also found in words: "one" is more often none."""
+_LEAST_SPELLED: Final = 3
+"""Letters of the shortest word that is spelled."""
 _LEAST_GIVEN, _LEAST_REPEATED = 2, 3
 """The digits of a part of a number: in a turn that gave it, and in one that repeats it."""
 NUMBER_FIGURES: Final = 9
@@ -154,6 +160,26 @@ class Claim:
         """The digits that distinguish the number."""
         return "".join(c for c in self.text if c.isdigit())[-NUMBER_FIGURES:]
 
+    @cached_property
+    def as_said(self) -> re.Pattern[str] | None:
+        """How an address, a day or a number may be said, in a view of a text."""
+        if "@" in self.text:
+            return _address(self.text)
+        if days := _days(self.text):
+            return re.compile("|".join(map(_day, days)), re.IGNORECASE)
+        if self.telling and self.figures:
+            between = r"[\s().\-]*"
+            return re.compile(rf"(?:\+?\d[\d\s().\-]*)?{between.join(self.figures)}(?!\d)")
+        number = self.text.isdecimal() and len(self.text) >= _LEAST_SAID
+        return re.compile(rf"(?<![\d.,]){self.text}(?![.,]?\d)") if number else None
+
+    @cached_property
+    def as_spelled(self) -> re.Pattern[str]:
+        """The value, or a word of it, in a view of a text that joins spelled letters."""
+        words = [word.text for word in cut_up(self.text)]
+        ways = [r"\W*".join(words), *(word for word in words if len(word) >= _LEAST_SPELLED)]
+        return re.compile(f"{START}(?:{'|'.join(ways)}){END}", re.IGNORECASE)
+
     @property
     def in_parts(self) -> bool:
         """Whether it is a number that was given over several turns."""
@@ -195,6 +221,62 @@ def cut_up(text: str) -> list[ClaimToken]:
         folded = fold(text[match.start() : match.end()]).replace("-", "")
         found.append(ClaimToken(match.start(), match.end(), folded, word_of(folded).stem, folded in STOP))
     return found
+
+
+def _address(text: str) -> re.Pattern[str]:
+    """An e-mail address, also as it is said: "ana at gmail dot com". Another text with "@": as written."""
+    names: dict[str, list[str]] = {}
+    name, _, host = text.partition("@")
+    if name and "." in host and not any(map(str.isspace, text)):
+        for word, mark in (("at", "@"), *EMAIL_MARKS.items()):
+            names.setdefault(mark, []).append(word)
+    said = [rf"(?:{re.escape(c)}|\b(?:{'|'.join(names[c])})\b)" if c in names else re.escape(c) for c in text]
+    return re.compile(START + r"\s*".join(said) + END, re.IGNORECASE)
+
+
+_Day = tuple[int | None, int, int]
+"""A year, with two digits if no more were said, a month, and a day."""
+_NUMERIC_DAY: Final = re.compile(r"([0-9]{1,4})[/.-]([0-9]{1,2})[/.-]([0-9]{2,4})")
+_APART: Final = r"(?:[\s,./-]|\b(?:of|the|in)\b)+"
+
+
+def _days(text: str) -> list[_Day]:
+    """The days that `text` may be: either of two for "04/05/1950"."""
+    if found := _NUMERIC_DAY.fullmatch(text):
+        first, second, last = map(int, found.groups())
+        days = [(first, second, last)] if first > 31 else [(last, second, first), (last, first, second)]
+        return [(year, month, day) for year, month, day in days if 1 <= month <= 12 and 1 <= day <= 31]
+    return [
+        (date.year, date.month, date.day)
+        for date, *span in find_dates(text)
+        if date.month and date.day and span == [0, len(text)]
+    ]
+
+
+def _ordinal(number: int) -> str:
+    words = [word for word, value in ORDINALS.items() if value == number]
+    # "twenty first", in a view that reads the "twenty"
+    words += [rf"{number // 10}0[\s-]+{word}" for word, value in ORDINALS.items() if value == number % 10]
+    return "|".join([*words, rf"0?{number}(?:st|nd|rd|th)"])
+
+
+def _day(said: _Day) -> str:
+    """The pattern of a day with its year, if that is known: by name, by number, or in figures."""
+    year, month, day = said
+    named = rf"{MONTHS[month - 1][:3]}(?:t|{MONTHS[month - 1][3:]})?\.?"
+    on = rf"(?:{_ordinal(day)}|0?{day})"
+    if year is None:
+        return rf"{START}(?:{on}{_APART}{named}|{named}{_APART}{on}){END}"
+    of = rf"(?:{named}|{_ordinal(month)})"
+    century = str(year // 100) if year > 99 else "(?:19|20)"
+    full, short = rf"{century}\s*{year % 100:02}", rf"(?:{century}\s*|')?{year % 100:02}"
+    ways = [rf"(?:{on}{_APART}{of}|{of}{_APART}{on}){_APART}{short}", rf"{full}-0?{month}-0?{day}"]
+    ways += [
+        rf"0?{first}{apart}0?{second}{apart}{born}"
+        for first, second in ((day, month), (month, day))
+        for apart, born in ((r"[\s/.-]*", full), ("[/.-]", short))
+    ]
+    return rf"{START}(?:{'|'.join(ways)}){END}"
 
 
 TOLD_WITHIN: Final = timedelta(minutes=10)
@@ -247,6 +329,12 @@ class TextPassage:
         return views_of(self.text)
 
     @cached_property
+    def _spelling(self) -> list[View]:
+        """The views that join spelled letters, if any are."""
+        letters = sum(len(word.text) == 1 for word in self.words)
+        return [view for view in self._views if view.spoken] if letters >= _LEAST_SPELLED else []
+
+    @cached_property
     def stems(self) -> frozenset[str]:
         return frozenset(word.stem for word in self.words)
 
@@ -262,7 +350,7 @@ class TextPassage:
             if len(folded) != len(self.text):
                 return [(0, len(self.text))] if claim.text in folded else []
             return [(m.start(), m.end()) for m in re.finditer(re.escape(claim.text), folded)]
-        if claim.telling and (found := self._as_written(claim)):
+        if claim.as_said and (found := self._where(claim.as_said)):
             return found
         all_stop = all(stem in STOP for stem in claim.value)
         words, size = (self.words if all_stop else self.content), len(claim.value)
@@ -273,18 +361,14 @@ class TextPassage:
                 # in a text with capitals a town is capitalised, and a pastime is not
                 if not (self.cased and claim.named and size == 1 and self.text[first].islower()):
                     found.append((first, last))
-        return found
+        for view in self._spelling:
+            for match in claim.as_spelled.finditer(view.text):
+                first, last = view.origin(*match.span())
+                if last - first > len(match[0]):  # words that are not spelled are in a view as well
+                    found.append((first, last))
+        return joined(found)
 
-    def _as_written(self, claim: Claim) -> list[Span]:
-        """An address or a number, whatever separates its digits and however they are said."""
-        if "@" in claim.text:
-            return [
-                (m.start(), m.end()) for m in re.finditer(re.escape(claim.text), self.text, re.IGNORECASE)
-            ]
-        if not claim.figures:
-            return []
-        between = r"[\s().\-]*"
-        pattern = re.compile(rf"(?:\+?\d[\d\s().\-]*)?{between.join(claim.figures)}(?!\d)")
+    def _where(self, pattern: re.Pattern[str]) -> list[Span]:
         # "oh seven seven double oh" as well
         return joined(
             view.origin(*found.span()) for view in self._views for found in pattern.finditer(view.text)
@@ -377,6 +461,15 @@ class TextPassage:
         pattern = _OWNER.get(self.speaker or "", _OWNER[""])
         return {stem_of(word) for word in pattern.findall(self.text[span[0] : span[1]])}
 
+    def beside(self, claim: Claim) -> list[ClaimToken]:
+        """The content words besides the value of `claim`."""
+        at = self.occurrences(claim)
+        return [
+            word
+            for word in self.content
+            if word.stem not in claim.value and not any(one[0] <= word.start < one[1] for one in at)
+        ]
+
     def is_anothers(self, span: Span, claim: Claim) -> bool:
         """Whether `span` says the same value about something else."""
         owned = self.owned(span)
@@ -394,7 +487,9 @@ class TextPassage:
         heard = [one for one in listen(self.text[span[0] : span[1]]) if one.key == claim.key and one.text]
         told = {fold(one.text).strip(" .") for one in heard}
         figures = {"".join(c for c in text if c.isdigit())[-NUMBER_FIGURES:] for text in told}
-        return claim.text in told or (claim.telling and bool(claim.figures) and claim.figures in figures)
+        if claim.text in told or claim.text.partition(",")[0] in told:  # a day may be said without its year
+            return True
+        return claim.telling and bool(claim.figures) and claim.figures in figures
 
 
 @dataclass
@@ -423,15 +518,17 @@ def said_in(turns: Sequence[Turn], memories: Sequence[Memory]) -> dict[str, list
 def said_in_text(text: str, memories: Sequence[Memory]) -> list[Span]:
     """The spans of a text without a speaker, such as a summary, that say one of `memories`."""
     passage = TextPassage(text, None)
-    claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
-    return joined(span for claim in claims for span in _spans(passage, claim, source=False))
+    return joined(span for claim in claims_of(memories) for span in _spans(passage, claim, source=False))
 
 
-def mentioned_in(turn: Turn, memories: Sequence[Memory]) -> bool:
-    """Whether a turn contains the value of one of `memories`, whatever it says with it."""
+def mentioned_in(turn: Turn, claims: Sequence[Claim]) -> bool:
+    """Whether a turn contains the value of one of `claims`, whatever it says with it."""
     passage = TextPassage(turn.heard_text, turn.speaker)
-    claims = [claim for memory in memories if (claim := Claim.of(memory)).value]
     return any(not claim.is_statement and passage.occurrences(claim) for claim in claims)
+
+
+def claims_of(memories: Sequence[Memory]) -> list[Claim]:
+    return [claim for memory in memories if (claim := Claim.of(memory)).value]
 
 
 def _told(claim: Claim, memory: Memory, turns: Sequence[Turn]) -> Claim:
@@ -527,20 +624,17 @@ def _valued(
 
 def _answers(passage: TextPassage, claim: Claim, before: TextPassage | None) -> bool:
     """Whether it is a short reply to a question for it."""
-    value = set(claim.value)
-    rest = [word for word in passage.content if word.stem not in value]
     return (
         before is not None
         and before.speaker != passage.speaker
-        and len(rest) <= _SHORT
         and not before.stems.isdisjoint(claim.subject)
+        and len(passage.beside(claim)) <= _SHORT
     )
 
 
 def _echoes(passage: TextPassage, claim: Claim, others: Sequence[Span]) -> bool:
     """Whether it repeats what was just said: by the agent, or by the user in a few words."""
-    rest = [word for word in passage.content if word.stem not in claim.value]
-    return bool(others) and (passage.speaker == AGENT or len(rest) <= 1)
+    return bool(others) and (passage.speaker == AGENT or len(passage.beside(claim)) <= 1)
 
 
 def _divided(passage: TextPassage, sentence: Span, claim: Claim) -> bool:
@@ -602,4 +696,4 @@ _RULED: Final[Mapping[str, None]] = dict.fromkeys(
 """Keys whose values are said in other words than those stored."""
 
 
-__all__ = ["Span", "joined", "masked", "mentioned_in", "said_in", "said_in_text"]
+__all__ = ["Span", "claims_of", "joined", "masked", "mentioned_in", "said_in", "said_in_text"]

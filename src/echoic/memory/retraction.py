@@ -29,7 +29,7 @@ from echoic.memory.extraction.turns import (
     standing,
     takes_back,
 )
-from echoic.memory.mentions import Span, joined, masked, said_in, said_in_text
+from echoic.memory.mentions import Span, claims_of, joined, masked, mentioned_in, said_in, said_in_text
 from echoic.memory.records import (
     CONVERSATION,
     MEMORY,
@@ -79,17 +79,15 @@ async def hide(
 
     `whole` are turns to hide entirely; `parts`, by turn, spans to hide, after which nothing is learned from
     that turn. `spared` turns state the replacement and stay visible, as does what people said after the turn
-    `until`, even if it is appended while this runs. `derived`: also end memories that repeat it and have no
-    key of their own.
+    `until`, even if it is appended while this runs. `derived`: also end memories that repeat it, or were
+    learned from what is hidden, and have no key of their own.
     """
 
     async def attempt() -> None:
-        changes: list[Change] = list(
-            await _in_turns(store, scope, memories, whole=whole, parts=parts, spared=spared, until=until)
-        )
-        changes += await _in_summaries(store, scope, memories)
+        hidden = await _in_turns(store, scope, memories, whole=whole, parts=parts, spared=spared, until=until)
+        changes: list[Change] = [*hidden, *await _in_summaries(store, scope, memories)]
         if derived and at is not None:
-            changes += await _in_memories(store, scope, memories, at)
+            changes += await _in_memories(store, scope, memories, hidden, at)
         if changes:
             await store.write(scope, changes)
 
@@ -152,24 +150,58 @@ def _retold(records: Sequence[Record], memories: Sequence[Memory]) -> list[Put]:
     return changes
 
 
-async def _in_memories(store: Store, scope: Scope, memories: Sequence[Memory], at: datetime) -> list[Change]:
+async def _in_memories(
+    store: Store, scope: Scope, memories: Sequence[Memory], hidden: Sequence[Put], at: datetime
+) -> list[Change]:
     ledger = Ledger(store, scope)
-    for memory in await derived_from(store, scope, memories):
+    for memory in await derived_from(store, scope, memories, hidden):
         if memory.current and memory.key is None:
             await ledger.end(memory.id, at)
     return ledger.changes
 
 
-async def derived_from(store: Store, scope: Scope, memories: Sequence[Memory]) -> list[Memory]:
-    """The user's other memories that say one of `memories`, whatever else they say."""
+async def derived_from(
+    store: Store, scope: Scope, memories: Sequence[Memory], rewritten: Sequence[Put]
+) -> list[Memory]:
+    """The user's other memories that say one of `memories`, whatever else they say.
+
+    Alone, the text of a memory may not show it, where the turn and its neighbours do: also those without a
+    key that say what all turns they were learned from lose, as these are `rewritten`.
+    """
     if not memories:
         return []
+    turns = [put for put in rewritten if put.record.kind == TURN and put.was is not None]
+    before = {put.record.id: _recalled_stems(replace(put.record, data=put.was or {})) for put in turns}
+    after = {put.record.id: _recalled_stems(put.record) for put in turns}
+    values = frozenset[str]().union(*(content_stems(memory.text) for memory in memories if memory.key))
     names, keys = {memory.id for memory in memories}, {memory.key for memory in memories} - {None}
     others = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
     others = [other for other in others if other.id not in names and other.key not in keys]
     return await asyncio.to_thread(
-        lambda: [other for other in others if said_in_text(told_by(other), memories)]
+        lambda: [
+            other
+            for other in others
+            if _was_lost(other, before, after, values) or said_in_text(told_by(other), memories)
+        ]
     )
+
+
+def _recalled_stems(record: Record) -> frozenset[str]:
+    return content_stems(visible(recalled_turn(record).heard_text))
+
+
+def _was_lost(
+    memory: Memory,
+    before: Mapping[str, frozenset[str]],
+    after: Mapping[str, frozenset[str]],
+    values: frozenset[str],
+) -> bool:
+    """Whether a value, or most of what `memory` says, was only in the words that its turns lose."""
+    if memory.key is not None or not memory.source or not before.keys() >= {*memory.source}:
+        return False
+    said, left = content_stems(memory.text), {stem for turn in memory.source for stem in after[turn]}
+    lost = {stem for turn in memory.source for stem in before[turn] & said} - left
+    return not lost.isdisjoint(values) or len(lost) > len(said & left)
 
 
 def told_by(memory: Memory) -> str:
@@ -339,13 +371,15 @@ async def unlearn_turns(
     """
     heard_in = {turn for memory in forgotten for turn in memory.source}
     values = [said for memory in forgotten if (said := content_stems(memory.text))]
+    claims = claims_of(forgotten)
     if not heard_in and not values:
         return
     chosen: dict[str, list[str]] = {}
     for record in await scan_all(store, scope, TURN):
         if is_unlearned(record) or (TURN, record.id) in spared:
             continue
-        if record.id in heard_in or _says(record, values):
+        turn = turn_of(record)
+        if turn.id in heard_in or _says(turn, values) or mentioned_in(turn, claims):
             chosen.setdefault(record.key or "", []).append(record.id)
     for conversation, turns in chosen.items():
         await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
@@ -406,6 +440,6 @@ async def _mark(store: Store, scope: Scope, conversation: str, turns: Sequence[s
     await store.write(scope, [standing(whose), *map(Put.over, there, marked)])
 
 
-def _says(record: Record, values: Sequence[frozenset[str]]) -> bool:
-    said = content_stems(turn_of(record).heard_text)
+def _says(turn: Turn, values: Sequence[frozenset[str]]) -> bool:
+    said = content_stems(turn.heard_text)
     return any(value <= said for value in values)

@@ -21,8 +21,8 @@ MONTHS = tuple(name.capitalize() for name in _MONTHS)
 _ABBREVIATED = {name[:3]: number for number, name in enumerate(_MONTHS, 1)} | {"sept": 9}
 _NUMBER_OF_MONTH = {name: number for number, name in enumerate(_MONTHS, 1)} | _ABBREVIATED
 _UNITS = "first second third fourth fifth sixth seventh eighth ninth".split()
-_ORDINALS = {word: number for number, word in enumerate(_UNITS, 1)}
-_ORDINALS |= {
+ORDINALS = {word: number for number, word in enumerate(_UNITS, 1)}
+ORDINALS |= {
     word: number
     for number, word in enumerate(
         "tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth"
@@ -30,11 +30,11 @@ _ORDINALS |= {
         10,
     )
 }
-_ORDINALS |= {f"twenty{joint}{unit}": 20 + n for joint in "- " for n, unit in enumerate(_UNITS, 1)}
-_ORDINALS |= {"thirtieth": 30, "thirty-first": 31, "thirty first": 31}
+ORDINALS |= {f"twenty{joint}{unit}": 20 + n for joint in "- " for n, unit in enumerate(_UNITS, 1)}
+ORDINALS |= {"thirtieth": 30, "thirty-first": 31, "thirty first": 31}
 
 _ANY_MONTH = "|".join(sorted(_NUMBER_OF_MONTH, key=len, reverse=True))
-A_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(_ORDINALS, key=len, reverse=True))})"
+A_DAY = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?|{'|'.join(sorted(ORDINALS, key=len, reverse=True))})"
 """Pattern of a day of the month: "8", "8th", "eighth"."""
 _YEAR = r"(?:19|20)\d\d"
 _NAMED = re.compile(
@@ -145,7 +145,7 @@ def _means_a_month(match: re.Match[str]) -> bool:
 
 def number_of_day(said: str) -> int:
     """The number of "8th", "eighth" or "twenty-first"; 0 for anything else."""
-    return _ORDINALS.get(said.lower()) or int(re.sub(r"\D", "", said) or 0)
+    return ORDINALS.get(said.lower()) or int(re.sub(r"\D", "", said) or 0)
 
 
 DAY = timedelta(days=1)
