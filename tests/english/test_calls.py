@@ -220,6 +220,13 @@ async def test_in_a_later_call_what_is_named_is_forgotten_and_nothing_else(ana, 
             {"preference:tea": "prefers tea"},
         ),
         (
+            ["I like jazz.", "I don't like jazz when I'm driving."],
+            {"preference:jazz": "likes jazz", "preference:jazz:when they are driving": "doesn't like jazz"},
+        ),
+        (["I like jazz.", "I like jazz when I'm driving."], {"preference:jazz": "likes jazz"}),
+        (["I love coffee.", "I like coffee, but only after dinner."], {"preference:coffee": "likes coffee"}),
+        (["I like jazz.", "I hate jazz."], {"preference:jazz": "hates jazz"}),
+        (
             ["Don't call me before nine.", "Please don't call me on Sundays.", "Don't call me before ten."],
             {"no_contact_time": "before ten", "no_contact_time:on sundays": "on Sundays"},
         ),
