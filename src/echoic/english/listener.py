@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Final
 
 from echoic.english import facts, phrases, preferences
-from echoic.english.corrections import corrected, given_up, repaired, retracted, settled
+from echoic.english.corrections import corrected, given_up, of_another, repaired, retracted, settled
 from echoic.english.facts import PEOPLE, relation
 from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, words
 from echoic.english.preferences import PLURALS, names_allergy
@@ -274,7 +274,8 @@ class _Passage:
         if token.quoted or not (index in (0, self._value_end) or token.gap):
             return None
         asked = "" if self._heard else self._asked
-        repair = corrected(self._said, index, self._heard or self._previous, self.since(index), asked)
+        spoken = (self._said, index, self._heard or self._previous, self.since(index), asked)
+        repair = of_another(*spoken) or corrected(*spoken)
         if repair is None:
             if index == self._value_end and self._heard and given_up(self._said, index):
                 self._heard.pop()
