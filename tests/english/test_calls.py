@@ -220,6 +220,13 @@ async def test_in_a_later_call_what_is_named_is_forgotten_and_nothing_else(ana, 
             {"preference:tea": "prefers tea"},
         ),
         (
+            ["I like jazz.", "I don't like jazz when I'm driving."],
+            {"preference:jazz": "likes jazz", "preference:jazz:when they are driving": "doesn't like jazz"},
+        ),
+        (["I like jazz.", "I like jazz when I'm driving."], {"preference:jazz": "likes jazz"}),
+        (["I love coffee.", "I like coffee, but only after dinner."], {"preference:coffee": "likes coffee"}),
+        (["I like jazz.", "I hate jazz."], {"preference:jazz": "hates jazz"}),
+        (
             ["Don't call me before nine.", "Please don't call me on Sundays.", "Don't call me before ten."],
             {"no_contact_time": "before ten", "no_contact_time:on sundays": "on Sundays"},
         ),
@@ -899,3 +906,56 @@ async def test_a_name_beside_a_relation_between_commas_is_theirs(ana, said, left
 async def test_whom_the_caller_speaks_to_beside_a_relation_is_not_them(ana, said):
     await call(ana, said)
     assert await known(ana) == {}
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (["I'm allergic to penicillin.", "Sorry, not me, my husband."], {}),
+        (["I'm allergic to penicillin and latex.", "Sorry, not me, my husband."], {}),
+        (["I'm allergic to penicillin, I mean my husband is."], {}),
+        (["I'm allergic to penicillin, no sorry, my husband is."], {}),
+        (["i'm allergic to penicillin i mean my husband is"], {}),
+        (
+            [
+                "I'm allergic to penicillin.",
+                ">You're allergic to penicillin, noted.",
+                "No, not me. It's my husband who's allergic.",
+            ],
+            {},
+        ),
+        (["I'm allergic to penicillin.", "No, that's my husband, not me."], {}),
+        (["I'm vegan.", "Well my daughter is, I'm not."], {}),
+        (["I work at Tesco.", "I mean my wife does."], {}),
+        (["My email is bob@example.com, no wait, that's my son's."], {}),
+        (
+            [
+                "My date of birth is the fourth of May 1950.",
+                "Sorry that's my husband's, mine's the sixth of June 1952.",
+            ],
+            {"birthday": "June 6, 1952"},
+        ),
+        (
+            ["my date of birth is 4 may 1950 sorry thats my husbands mine is 6 june 1952"],
+            {"birthday": "June 6, 1952"},
+        ),
+        (
+            ["My number is 07700 900123.", "Sorry, that's my wife's number, mine is 07700 900456."],
+            {"phone": "07700900456"},
+        ),
+        # what is about somebody or something else
+        (["I'm vegan.", ">Are the kids vegan?", "Well my daughter is."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", ">Who called us this morning?", "Not me, my husband."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Sorry, it's not me that's paying."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Not my husband though."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "I want a table.", "Not for me, not me."], {"diet:vegan": "vegan"}),
+        (["I live in Leeds.", "Sorry, that's my husband's phone."], {"home": "Leeds"}),
+        (["I live in Leeds.", "Sorry, my daughter is."], {"home": "Leeds"}),
+        (["I like jazz.", "Actually my husband does too."], {"preference:jazz": "likes jazz"}),
+        (["I like jazz, my wife doesn't."], {"preference:jazz": "likes jazz"}),
+        (["My name is Tom.", ">Hi Tom, is it for you?", "No, not me, my wife."], {"user_name": "Tom"}),
+    ],
+)
+async def test_what_turns_out_to_be_somebody_elses_is_no_longer_the_callers(ana, lines, left):
+    await call(ana, *lines)
+    assert await known(ana) == left

@@ -485,7 +485,8 @@ def test_where_one_lives_is_a_town_and_an_address():
     "said",
     """I don't live in Leeds all the time.|I don't work at Google at weekends.|i don't live in leeds during the week
     |I don't work at Google full time.|I don't live in Leeds on weekdays.|I don't live in Leeds in the summer.
-    |I don't work for Google every day.|i don't work at google on mondays""".split("|"),
+    |I don't work for Google every day.|i don't work at google on mondays
+    |I'm not vegetarian at Christmas.""".split("|"),
 )
 def test_a_denial_for_a_part_of_the_time_retracts_nothing(said):
     assert not listen(said.strip())

@@ -495,6 +495,10 @@ async def ended(memory, name, said):
         "My phone number is 07700 900 920. || Her number has changed, it's 07700 900 921.",
         "I take metformin every morning. || He's stopped taking metformin.",
         "I take metformin every morning. || They took him off metformin.",
+        "I work at Tesco. || I'm at Asda right now doing the shopping.",
+        "I live in Leeds. || I'm at my mum's in York right now.",
+        "My sons are called Tom and Ben. || Tom moved out, it's just Ben at home.",
+        "I'm vegetarian. || I'm not vegetarian on holiday.",
     ],
 )
 async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
@@ -519,6 +523,9 @@ async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
         "I take ramipril for my blood pressure. || He's swapped me from ramipril to losartan.",
         "I've got a scan on the ninth of May. || They've moved it to the tenth of May.",
         "My son is at Leeds University. || He's at York University now.",
+        "I work at Tesco. || They let me go from Tesco.",
+        "I'm vegetarian. || I gave up being vegetarian.",
+        "I live in Leeds. || We're in York now.",
     ],
 )
 async def test_what_is_said_of_the_same_ends_it(said):

@@ -14,11 +14,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final
 
 from echoic.english import names, phrases
-from echoic.english.facts import VALUES
+from echoic.english.facts import PEOPLE, VALUES
 from echoic.english.lexicon import (
     AMBIGUOUS,
     FIRMS,
@@ -63,6 +63,21 @@ _OPENING: Final = frozenset("a an the my our at in on for to from i".split())
 _SPEAKER: Final = frozenset("i my our we".split())
 _NO_VALUE: Final = frozenset("to about".split())
 """Words that continue a mark: "I'm sorry to hear that", "hang on to it"."""
+# "Not me, my husband", "I mean my wife does", "that's my mum's name".
+_NOT_MINE: Final = pattern("corrections.not_mine")
+_MINE: Final = re.compile(r"(?:and |but )?mine(?:'s| is) ")
+_MY: Final = re.compile(r"(?:but |it'?s |that'?s )?my ")
+_DOUBTING: Final = re.compile(r"\b(?:no|sorry|wait|mean|meant|well|actually|rather|correction|oops) ")
+_OWNED: Final = {
+    "number": "phone|number",
+    "date of birth": "birthday",
+    "job": "occupation|employer",
+    "surname": "name",
+    "email address": "email",
+}
+"""What is filled by a thing that somebody else's is named as, where that is not the name of the slot."""
+_YOU: Final = frozenset("you you're you've your".split())
+_ELSE: Final = PEOPLE | frozenset("anyone anybody someone somebody who family household else".split())
 # Said to somebody else in the room, or about the line: "hang on one second", "sorry, mate", "no, listen".
 _PAUSE: Final = pattern("corrections.pause")
 _ASIDE: Final = words("corrections.aside")
@@ -452,6 +467,53 @@ def _holds_name(key: str) -> bool:
     """Whether what is stored under `key` is the name of a person or an animal."""
     slot = key.partition(":")[0]
     return slot.endswith("_name") or slot in {"child", "pet"}
+
+
+def of_another(
+    said: Sentence, at: int, previous: Sequence[SelfStatement], since: str, asked: str
+) -> Repair | None:
+    """The retraction of what was just said of the speaker, if the words at `at` say that it is somebody
+    else's: "sorry, not me, my husband", "I mean my wife does", "that's my husband's, mine's the sixth".
+    """
+    mark = None if said.question or not previous else said.match(_NOT_MINE, at)
+    if mark is None or any(sentences(since)):
+        return None
+    old, end = previous[-1], said.at[mark.end()]
+    slot = old.key.partition(":")[0]
+    mine = said.match(_MINE, end)
+    ends = said.gap(end) or mine or (mark["not"] and said.match(_MY, end))
+    if not (old.sentence and old.text and ends) or old.retracts:
+        return None
+    if not mark["not"] and not (_DOUBTING.search(mark["marks"]) and _is_owned(mark, old, slot)):
+        return None
+    if not all(_of_speaker(one, old) for one in sentences(asked)):
+        return None
+    right = _reread(said, said.at[mine.end()], old, old.text, meant=True, firm=True) if mine else None
+    same = takewhile(lambda one: one.key.partition(":")[0] == slot and not one.retracts, reversed(previous))
+    return right or Repair(tuple(map(retraction, same)), end)
+
+
+def _is_owned(mark: re.Match[str], old: SelfStatement, slot: str) -> bool:
+    """Whether `mark` speaks of what `old` states: after "I live in Leeds", "sorry, that's my husband's" is
+    rather about a noise.
+    """
+    if mark["verb"]:
+        be = old.sentence.startswith("The user is") or slot in {"diet", "occupation"}
+        return be or mark["verb"] not in {"is", "are"}
+    if mark["noun"]:
+        return re.search(_OWNED.get(mark["noun"], mark["noun"].split()[-1]), slot) is not None
+    return slot in _WRITTEN or slot.endswith("_name")
+
+
+def _of_speaker(said: Sentence, old: SelfStatement) -> bool:
+    """Whether the agent only repeats `old` of the speaker, so that "no, not me" can be about nothing else."""
+    if not said.question and len(said) <= _NOTED:
+        return True
+    lows = {token.low.removesuffix("'s") for token in said.tokens}
+    if not lows.isdisjoint(_ELSE) or (said.question and lows.isdisjoint(_YOU)):
+        return False
+    # "Tom, is it for you?" says nothing of the name
+    return "your name" in said.line if old.key == "user_name" else _names_again(said, old)
 
 
 def _means_another(

@@ -22,6 +22,7 @@ from echoic.english.corrections import (
     corrected,
     disowned,
     given_up,
+    of_another,
     own_value,
     repaired,
     retracted,
@@ -309,7 +310,8 @@ class _Passage:
         if token.quoted or not (index in (0, self._value_end) or token.gap):
             return None
         asked = "" if self._heard else self._asked
-        repair = corrected(self._said, index, self._heard or self._previous, self.since(index), asked)
+        spoken = (self._said, index, self._heard or self._previous, self.since(index), asked)
+        repair = of_another(*spoken) or corrected(*spoken)
         if repair is None:
             if index == self._value_end and self._heard and given_up(self._said, index):
                 self._heard.pop()
@@ -366,7 +368,9 @@ class _Passage:
             return None
         reading = conditioned
         taken_back = withdrawn(said, reading.end, reading.heard[-1].key, denied=denied)
-        taken_back = taken_back or (reading.end < len(said) and disowned(said, reading.end) is not None)
+        others = disowned(said, reading.end) if reading.end < len(said) else None
+        # "that's my husband's, mine is" is put right
+        taken_back = taken_back or (others is not None and said.low(others) not in {"mine", "mine's"})
         if taken_back and not (asked and said.question):
             return None
         if denied:

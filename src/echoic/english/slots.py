@@ -136,15 +136,22 @@ _SAME_LIMIT: Final = frozenset("before after past between".split())
 """Words of times not to call of which the last one said holds."""
 
 
+_MOSTLY: Final = ("only ", "just ", "except ", "unless ", "apart ", "other ")
+"""Beginnings of conditions that leave little of a value known without one."""
+
+
 def beside(key: str, said: str, when: str | None, known: SelfStatement | Memory) -> str | None:
     """The key under which the value `said`, under the condition `when`, stands beside the value `known` of
-    `key`; None if it replaces that: both "likes music, at work" and "…, when driving" hold.
+    `key`; None if it replaces that: both "likes music, at work" and "…, when driving" hold, as do "likes
+    jazz" and "doesn't like jazz, when driving".
     """
     one, other = fold(said), fold(known.text)
     item = None
     if key.startswith(CONDITIONAL_KEYS) and when and known.context:
         only = when.startswith("only ") and known.context.startswith("only ")
         item = None if only or fold(when) == fold(known.context) else when
+    elif key.startswith(CONDITIONAL_KEYS) and when:
+        item = None if one == other or when.startswith(_MOSTLY) else when
     elif key == "no_contact_time" and one != other:
         limit, before = one.partition(" ")[0], other.partition(" ")[0]
         item = limit if limit in _SAME_LIMIT else said

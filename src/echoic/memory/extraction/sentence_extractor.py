@@ -63,7 +63,7 @@ _GIVEN_UP: Final = (
     r"(?:gone|went) over|(?:gone|going|went) back"
 )
 _CHANGED: Final = re.compile(
-    rf"\b(?:{_GIVEN_UP}|again|sorry|moved|now|these days|downgraded|brought forward|gone off|"
+    rf"\b(?:{_GIVEN_UP}|again|sorry|moved|(?<!right )now|these days|downgraded|brought forward|gone off|"
     r"went (?:up|down)|increased|reduced|turned|left|from now on|corrected|separated|back to|rather|retired|"
     r"redundant|laid off|let me go|nowadays|as of|make it|make that)\b"
 )
@@ -511,6 +511,8 @@ def _changes(
         beside = tuple(other.clause.text for other in near if other.turn is one.turn)
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
         able = (held for held in known if not (contrast and _is_keyed(held)))
+        sure = read.likely >= by.sure and _stands(statement.words)
+        able = (held for held in able if sure or not _is_relied_on(held) or _says_changed(statement))
         gone = [held for held in able if _gives_way(held, one, statement, vector)]
         if not (gone or one.clause.mended or _is_statement(read, by)):
             continue
@@ -523,7 +525,7 @@ def _changes(
         if one.heard:
             found += [Retract(known=ids, source=(one.turn.id,))] if ids else []
             continue
-        change = _kept(read, one.turn, ids, sure=read.likely >= by.sure)
+        change = _kept(read, one.turn, ids, sure=sure)
         found.append(change)
         known.append(_Held(change, statement, vector))
     return found
@@ -598,6 +600,17 @@ def _is_keyed(held: _Held) -> bool:
     return isinstance(held.what, Memory) and held.what.key is not None
 
 
+def _is_relied_on(held: _Held) -> bool:
+    """Whether it fills a slot and is confirmed."""
+    return isinstance(held.what, Memory) and held.what.key is not None and held.what.confirmed
+
+
+def _says_changed(said: Statement) -> bool:
+    """Whether it says of the speaker that something changed: not "Tom moved out, it's just Ben at home"."""
+    mine = not (_SELF | {"me"}).isdisjoint(said.line.split())
+    return _PARTED.search(said.line) is not None or (mine and _CHANGED.search(said.line) is not None)
+
+
 def _has(value: str, held: _Held, here: frozenset[str]) -> bool:
     """Whether `held`, if it was said in the call of the turns `here`, contains `value`."""
     of_call = here.issuperset(held.what.source)
@@ -641,7 +654,7 @@ def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floa
 
 def _kept(read: Read, turn: Turn, ended: tuple[str, ...], *, sure: bool) -> Add | Supersede:
     text = read.clause.text
-    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=sure and _stands(_words(text)))
+    fact = Fact(text=text[0].upper() + text[1:], category=read.category, sure=sure)
     if ended:
         return Supersede(known=ended, fact=fact, source=(turn.id,))
     return Add(fact=fact, source=(turn.id,))
