@@ -155,6 +155,23 @@ async def test_what_does_not_say_of_whom_it_is_is_not_kept(said):
 
 
 @pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (">Could you spell your surname?|It's M I T C H E L L.", ["Mitchell"]),
+        (">Could you spell your surname?|It's B R O W N.", ["Brown"]),
+        (">And your email?|It's m i t c h at gmail dot com.", ["mitch@gmail.com"]),
+        (">And your email?|It is e l i at gmail dot com.", ["eli@gmail.com"]),
+        ("My surname is S M I T H.", ["Smith"]),
+        ("I work for the B B C and I live in Hull.", ["the BBC", "Hull"]),
+        ("I take vitamin D I live in Leeds.", ["Leeds", "I take vitamin D"]),
+        ("My son has A D H D I have asthma myself.", ["My son has A D H D", "I have asthma myself"]),
+    ],
+)
+async def test_what_is_spelled_is_kept_once_and_as_the_word(said, kept):
+    assert [memory.text for memory in await facts_after(*said.split("|"))] == kept
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "I'm ringing about my son, he's got a rash.|>Poor thing. Any allergies?|Penicillin.",

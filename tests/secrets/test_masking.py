@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echoic.secrets import MARKER, SECRETS, Known, Said, mask, mask_json, mask_turn
+from echoic.secrets import MARKER, SECRETS, Known, Said, leans_on_context, mask, mask_json, mask_turn
 from echoic.secrets.labels import WORDED
 from scale import many
 
@@ -59,6 +59,19 @@ def test_what_only_looks_like_a_secret_is_left_alone(name):
     harmless = [line["text"] for line in lines(name) if not line["class"]]
     touched = [text for text in harmless if mask(text).text != text]
     assert len(touched) <= len(harmless) / 100, touched
+
+
+@pytest.mark.parametrize("zero", ["\uff10", "\u0660", "\u0966"], ids=["full-width", "Arabic", "Devanagari"])
+@pytest.mark.parametrize("name", SETS)
+def test_digits_of_other_scripts_are_read_as_these_are(name, zero):
+    digits = {ord("0") + n: chr(ord(zero) + n) for n in range(10)}
+    told = [line for line in lines(name) if line["class"]]
+    found = [MARKER.findall(mask(line["text"]).text) for line in told]
+    assert [MARKER.findall(mask(line["text"].translate(digits)).text) for line in told] == found
+
+
+def test_a_long_turn_with_digits_of_another_script_is_read_with_those_before():
+    assert leans_on_context(Said("user", "so " * 200 + "\u0665\u0661\u0667\u0663"))
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -186,6 +186,8 @@ class KeyedMemories:
 
     async def _weighed(self, memory: Memory) -> Shareable | Verdict:
         """The gate's verdict on `memory`, which passed the write filter."""
+        if memory.context is not None:  # free text, which the gate does not read
+            return Verdict("private", "condition")
         verdict = None
         if self._parts.classifier is not None:
             try:
@@ -207,8 +209,7 @@ class KeyedMemories:
             return kept
         from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
 
-        # a context is free text that the gate did not judge
-        shared = replace(memory, text=shareable.text, redacted=shareable.kinds, context=None)
+        shared = replace(memory, text=shareable.text, redacted=shareable.kinds)
         by_itself = partial(
             is_global_by_itself,
             self._parts.store,

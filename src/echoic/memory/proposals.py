@@ -552,7 +552,6 @@ class Judge(Sweeper):
             text=shareable.text,
             redacted=shareable.kinds,
             statement=None,
-            context=None,  # free text that was not judged
             source=(),
             reason=shareable.reason,
         )

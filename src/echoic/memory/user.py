@@ -122,13 +122,13 @@ class UserMemory:
         """Store `value` under `key`. The earlier value is superseded and stays in `history`.
 
         A value that is not about a person (opening hours, prices, policies) becomes global without its
-        personal data, at once or after approval, see `GlobalWrites`. In doubt it stays private.
+        personal data, at once or after approval, see `GlobalWrites`. In doubt it stays private, as does a
+        value with a `context`, which says when it applies.
 
         `visibility` "private" keeps it private whatever it says, "auto" lets the rules decide; the returned
-        memory's `visibility` says who sees it, and `reason` why. `context` is when the value applies. A value
-        that cannot be stored raises InvalidInput, such as an instruction to the model ("ignore your rules")
-        unless the memory was opened with `instructions="keep"`. After StoreUnavailable nothing was stored:
-        set it again.
+        memory's `visibility` says who sees it, and `reason` why. A value that cannot be stored raises
+        InvalidInput, such as an instruction to the model ("ignore your rules") unless the memory was opened
+        with `instructions="keep"`. After StoreUnavailable nothing was stored: set it again.
         """
         with self._parts.telemetry.operation("set", self.scope) as doing:
             kept = await self._keyed.set(key, value, category, context, visibility)

@@ -339,7 +339,7 @@ def leans_on_context(said: Said) -> bool:
 
 
 _NUMBERED = re.compile(
-    r"[0-9]|\b(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|ten|double|triple)\b", re.IGNORECASE
+    r"\d|\b(?:zero|oh|one|two|three|four|five|six|seven|eight|nine|ten|double|triple)\b", re.IGNORECASE
 )
 
 

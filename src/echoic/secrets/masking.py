@@ -17,7 +17,7 @@ from echoic.checks import checked_depth
 from echoic.secrets import values
 from echoic.secrets.forms import HARMLESS, Cues, cards, ibans, ids, is_card, is_iban, keys
 from echoic.secrets.labels import SECRETS, WORDED, Secret, hidden, is_scaled, labelled, near
-from echoic.text.spoken_numbers import View, runs, views_of
+from echoic.text.spoken_numbers import View, runs, views_of, written
 
 MARKER = re.compile(
     r"\[(?:card ending [0-9]{4}|card number|IBAN|" + "|".join(re.escape(kind) for kind in SECRETS) + r")\]"
@@ -122,7 +122,7 @@ def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
     `known` are earlier secrets that may be repeated here.
     """
     known = tuple(known)
-    telling = len(text) > 2 and _TELLING.search(text) is not None
+    telling = len(text) > 2 and _TELLING.search(written(text).text) is not None
     if not telling and not known:
         return Masked(text)
     return apply(text, lambda part: [*(_look(part) if telling else ()), *_repeated(part, known)])

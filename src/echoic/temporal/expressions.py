@@ -287,6 +287,26 @@ _PHRASE: Final = re.compile(
 )
 # "today (4 May 2026)" was resolved before; "this year's plan" is no point in time.
 _SETTLED: Final = re.compile(r"\s{0,9}(?:\([^)]{0,40}(?:19|20)[0-9]{2}\)|['’]s\b)")
+# "A week from tomorrow", "the day after next Tuesday", "a week last Friday" and "tomorrow week" mean other
+# days; "the last week" and "his last year" are stretches, and "the Today programme" is a name. "For a week
+# from tomorrow" begins tomorrow. "Her" is left out: "I saw her last week".
+_STRETCH: Final = "days?|weeks?|fortnights?|months?|years?|weekends?|mornings?|afternoons?|evenings?|nights?"
+_JOINED_BEFORE: Final = re.compile(
+    rf"(?:\b(?:the|my|your|his|its|our|their|every|each)"
+    rf"|(?<!\bfor )\b(?:the|few|several|couple of|{_COUNT}) (?:{_STRETCH})(?: from| after| before| ago))\s+$",
+    re.IGNORECASE,
+)
+_WEEKS_BEFORE: Final = re.compile(
+    rf"(?<!\bfor )\b(?:{_COUNT}) (?:week|fortnight|month|year)s?\s+$", re.IGNORECASE
+)
+_JOINED_BEHIND: Final = re.compile(r"\s+(?:week|fortnight)\b", re.IGNORECASE)
+_COUNTED_BEHIND: Final = re.compile(
+    rf" (?:or (?:so|{_COUNT})|an? (?:{_STRETCH})|(?:(?:from|after|before|on) )?(?:the day|today|tonight"
+    rf"|tomorrow|yesterday|(?:(?:next|last|this) )?(?:{_WEEKDAY})|(?:next|last|this) (?:{_STRETCH})))\b",
+    re.IGNORECASE,
+)
+_BEFORE_READ: Final = 32
+"""Characters before a phrase; longer than what these patterns need."""
 _DAYS_AHEAD: Final = {
     "the day before yesterday": -2,
     "yesterday": -1,
@@ -299,12 +319,14 @@ _UNITS_AHEAD: Final = {"last": -1, "this": 0, "next": 1}
 
 
 def mentions_a_day(text: str) -> bool:
-    """Whether `text` contains a phrase that `dated` would resolve."""
+    """Whether `text` contains a phrase of those that `dated` resolves, also inside a longer one."""
     return any(_open(match) for match in _PHRASE.finditer(text))
 
 
 def dated(texts: Sequence[str], said_at: datetime, zone: tzinfo = UTC) -> list[str]:
     """`texts`, with the date after every phrase that is relative to the day `said_at` (aware) in `zone`.
+
+    A phrase inside a longer expression ("a week from tomorrow") stays without one.
 
     "Flies to Rome tomorrow", said on 6 May 2026, becomes "Flies to Rome tomorrow (7 May 2026)". "Next
     Friday", said on a Wednesday, means one of two days, and both are added.
@@ -320,9 +342,22 @@ def _open(match: re.Match[str]) -> bool:
     return _SETTLED.match(match.string, match.end()) is None
 
 
+def _is_part(match: re.Match[str]) -> bool:
+    """Whether a phrase is inside a longer expression, which means another time."""
+    text, (start, end) = match.string, match.span()
+    before = text[max(0, start - _BEFORE_READ) : start]
+    counted = re.match(r"in |.* ago$", match.group(), re.IGNORECASE)
+    return bool(
+        _JOINED_BEFORE.search(before)
+        or (match["day"] and not counted and _WEEKS_BEFORE.search(before))
+        or _JOINED_BEHIND.match(text, end)
+        or (counted and _COUNTED_BEHIND.match(text, end))
+    )
+
+
 def _shown(match: re.Match[str], today: datetime) -> str:
     phrase = match.group()
-    if not _open(match):
+    if not _open(match) or _is_part(match):
         return phrase
     day = _meant(phrase.lower(), today)
     if match["week"]:

@@ -68,6 +68,8 @@ _TELLING: Final = frozenset(
 )
 _LEADS_ON: Final = PREPOSITIONS | CONJUNCTIONS | DETERMINERS | AUXILIARIES | _TELLING | PRONOUNS - _STANDING
 """Words after which "I" continues the clause they began."""
+_BEHIND_LETTERS: Final = frozenset("at dot dash underscore is".split())
+"""Words after a spelled word that never follow "I"."""
 _POINTING: Final = DETERMINERS | frozenset(
     "one ones thing things everything anything all way time only".split()
 )
@@ -345,6 +347,7 @@ def _starts(said: Sentence, ground: Ground) -> Iterator[int]:
             joined
             and said.low(at) in _SUBJECTS
             and not _paired(said, at)
+            and not _spelled(said, at)
             and ground.bears(at, firm=True, value_end=-1)
         ):
             yield at
@@ -363,6 +366,22 @@ def _paired(said: Sentence, at: int) -> bool:
         return True
     # "my ex and I": one word that begins the sentence is no clause by itself
     return len(other) == 1 and all(said.low(place) in _JOINING for place in range(first))
+
+
+def _spelled(said: Sentence, at: int) -> bool:
+    """Whether the word at `at` is one of the letters of "M I T C H" or "e l i at", not "vitamin D I take"."""
+    first = last = at
+    while first and _is_letter(said.low(first - 1)):
+        first -= 1
+    while last + 1 < len(said) and _is_letter(said.low(last + 1)):
+        last += 1
+    letters = {said.low(place) for place in range(first, last + 1)}
+    lettered = _is_letter(said.low(at)) and not letters <= {"i", "a"}
+    return lettered and (last > at or said.low(at + 1) in _BEHIND_LETTERS)
+
+
+def _is_letter(word: str) -> bool:
+    return len(word) == 1 and word.isalpha()
 
 
 def _runs_on(said: Sentence, at: int) -> bool:

@@ -428,9 +428,14 @@ def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterato
         yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
 
 
+_LETTERS: Final = re.compile(r"\b[a-z](?:[ ,.]+[a-z]\b){2,}", re.IGNORECASE)
+"""A word that is spelled, such as a name, of which a fact holds the word."""
+
+
 def _says(heard: str, clause: Clause) -> bool:
     """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
-    text, numbers = _without_numbers(clause.text, heard)
+    told_whole = _LETTERS.sub(lambda letters: re.sub(r"\W", "", letters[0]), clause.text)
+    text, numbers = _without_numbers(told_whole, heard)
     words = (word for word in content_words(text) if word.text not in NUMBERS)
     told = {word.stem for word in words if not (word.text.isdigit() and word.text in heard)}
     known = content_stems(heard)

@@ -167,6 +167,7 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "instruction": "it tells the agent what to do or say",
         "name": "it holds a word that is, or may be, a name",
         "doubt": "nothing says that it is a fact about the business",
+        "condition": "its condition (context) is not judged; one that the text states is",
         "failed": "a classifier failed, and what could not be judged stays private",
         "model": "another classifier judged it; it gave no reason of these",
         "asked": "whoever set it asked for it to be private",
