@@ -656,3 +656,16 @@ def test_who_greets_somebody_or_says_whose_relative_they_are_says_their_name(sai
 )
 def test_what_is_said_of_others_behind_a_greeting_or_a_relation_names_nobody(said, texts):
     assert "user_name" not in texts(said)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("My name is Mia, M I A, I live in Leeds.", {"user_name": "Mia", "home": "Leeds"}),
+        ("My surname is Smith, S M I T H, I live in York.", {"last_name": "Smith", "home": "York"}),
+        ("My name is Silvi, S I L V I and I work at Tesco.", {"user_name": "Silvi", "employer": "Tesco"}),
+        ("my surname is petri p e t r i thanks", {"last_name": "Petri"}),
+    ],
+)
+def test_an_i_behind_a_spelled_name_is_a_letter_or_the_speaker(said, heard):
+    assert {one.key: one.text for one in listen(said)} == heard

@@ -152,6 +152,7 @@ _BEFORE_OWN: Final = re.compile(
     r"my name is|my name's|name's|put it under|it'll be under|under) ){0,5}"
 )
 _THANKING: Final = frozenset("thanks thank you cheers hi hello hiya".split())
+_AFTER_LETTERS: Final = frozenset("and thanks thank please like for as with so yes double".split())
 _MOST_ANSWERED: Final = 2
 """Sentences of an answer that may give the name that was asked for."""
 _LEAST_ASKED: Final = 3
@@ -202,6 +203,10 @@ def _addresses(said: Sentence, name: set[str]) -> str | None:
     return None
 
 
+def _follows_letters(word: str) -> bool:
+    return len(word) == 1 or word in CLOSERS | _AFTER_LETTERS
+
+
 def spelled_out(said: Sentence, at: int) -> Value | None:
     """A name given letter by letter: "p a v e l", "S-I-O-B-H-A-N" or "c like cat, l, e, o"."""
     letters, index = "", at
@@ -209,6 +214,8 @@ def spelled_out(said: Sentence, at: int) -> Value | None:
         word = said.low(index)
         if word == "double" and len(said.low(index + 1)) == 1:
             letters, index = letters + said.low(index + 1) * 2, index + 2
+        elif word == "i" and letters and not (said.gap(index + 1) or _follows_letters(said.low(index + 1))):
+            break  # "M I A, I live in Leeds"
         elif re.fullmatch(r"[^\W\d_](?:-[^\W\d_])*", word):
             letters, index = letters + word.replace("-", ""), index + 1
             index = _past_word_for(said, index, letters[-1])
