@@ -299,7 +299,7 @@ _JOINED_BEFORE: Final = re.compile(
 _WEEKS_BEFORE: Final = re.compile(
     rf"(?<!\bfor )\b(?:{_COUNT}) (?:week|fortnight|month|year)s?\s+$", re.IGNORECASE
 )
-_JOINED_BEHIND: Final = re.compile(r"\s+(?:week|fortnight)\b", re.IGNORECASE)
+_JOINED_BEHIND: Final = re.compile(r"\s{1,4}(?:week|fortnight)\b", re.IGNORECASE)
 _COUNTED_BEHIND: Final = re.compile(
     rf" (?:or (?:so|{_COUNT})|an? (?:{_STRETCH})|(?:(?:from|after|before|on) )?(?:the day|today|tonight"
     rf"|tomorrow|yesterday|(?:(?:next|last|this) )?(?:{_WEEKDAY})|(?:next|last|this) (?:{_STRETCH})))\b",
