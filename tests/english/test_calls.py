@@ -680,6 +680,52 @@ async def test_other_numbers_given_over_several_turns_are_not(ana, lines):
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "What mobile number would you like to send it to?",
+        "Which phone number do you want to block?",
+        "What's a phone number for Bob?",
+        "Do you have a contact number for reception?",
+        "What's the phone number of the clinic?",
+        "And the recipient's mobile number?",
+        "What number are you trying to call?",
+        "What phone number did they give you?",
+        "What's the landline number we should port in?",
+        "And the claim number?",
+        "And your wife's?",
+        "Emergency contact?",
+        "What's your employer's number?",
+        "And what's the serial?",
+    ],
+)
+async def test_a_number_that_follows_is_no_telephone_number_of_the_caller(ana, question):
+    await call(
+        ana,
+        ASKED,
+        "07700 900123.",
+        f">Thanks. {question}",
+        "07700 900456",
+        ">07700 900456, thanks. What else?",
+    )
+    assert (await known(ana))["phone"] == "07700900123"
+
+
+@pytest.mark.parametrize(
+    ("lines", "number"),
+    [
+        (("Ring me on 07700 900123 or my wife on 07700 900456", ">07700 900456, thanks. And 07700 900123."),
+         "07700900123"),
+        ((ASKED, "I'd rather not say. My old one was 07700 900123.", ">07700 900123 is what we have."), None),
+        ((ASKED, "That's an old one. It's 07700 900222 now.", ">07700 900222. And the road?"), "07700900222"),
+        ((ASKED, "07700 444 09", ">That's one short.", "oh sorry, 096", ">07700 444 096?"), "07700444096"),
+    ],
+)  # fmt: skip
+async def test_of_several_numbers_only_the_callers_present_one_is_learned(ana, lines, number):
+    await call(ana, *lines)
+    assert (await known(ana)).get("phone") == number
+
+
+@pytest.mark.parametrize(
     ("lines", "name"),
     [
         (("name please", "its tomasz which or wreck", "could you spell the surname for me", "w i e c z o r e k"),

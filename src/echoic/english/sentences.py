@@ -605,6 +605,9 @@ _AGENTS_NUMBER: Final = pattern("answers.agents_number")
 _OTHER_KIND: Final = pattern("answers.other_kind")
 _OWN_NUMBER: Final = pattern("answers.own_number")
 _OTHERS_NUMBER: Final = pattern("answers.others_number")
+_OLD_NUMBER: Final = pattern("answers.old_number")
+_SHORT: Final = re.compile(r"\b(?:short|missing|too (?:few|many|long))\b", re.IGNORECASE)
+_OTHERS_BEHIND: Final = pattern("answers.others_behind")
 _GIVES_NUMBER: Final = pattern("answers.gives_number")
 _ABROAD: Final = "abroad"
 _WHOLE: Final = {
@@ -654,12 +657,12 @@ class Dictation:
         if not _MAY_ASK_NUMBER.search(said):
             return None
         lines = [one.line for one in sentences(said)]
-        asked = [line for line in lines if not (_OTHERS_NUMBER.search(line) or _OTHER_KIND.search(line))]
         offered = next((run for run in _digits_in(said) if _WHOLE["my number is"].fullmatch(run)), "")
-        if any(map(_PHONE_ASKED.search, asked)) or any(map(_YOURS_ASKED.search, lines)):
+        phone = any(_asks_so(_PHONE_ASKED, line) for line in lines)
+        if phone or any(map(_YOURS_ASKED.search, lines)):
             return cls("my phone number is", offered)
-        yours = [line for line in asked if _ADDRESSED.search(line) and not _AGENTS_NUMBER.search(line)]
-        asks = any(map(_NUMBER_ASKED.search, asked))
+        yours = any(_asks_so(_ADDRESSED, line) and not _AGENTS_NUMBER.search(line) for line in lines)
+        asks = any(_asks_so(_NUMBER_ASKED, line) for line in lines)
         return cls("my number is", offered) if asks or (offered and yours) else None
 
     @classmethod
@@ -671,21 +674,31 @@ class Dictation:
         """Take what the user said; returns whether it has digits of a number of theirs."""
         before, found = "", ""
         for part in _STOP.split(_figures_in(said)):
-            numbers = [(run, start) for run, start, _ in runs(written(part))]
-            # "the new one is oh seven": a single digit may be no number
-            start = next((start for run, start in numbers if run[1:]), numbers[0][1] if numbers else 0)
-            head = part[:start]
-            whose = fold(head if len(head.split()) >= _FEW_WORDS else f"{before} {head}") + " "
-            own = max((match.end() for match in _OWN_NUMBER.finditer(whose)), default=-1)
-            if numbers and any(match.end() > own for match in _OTHERS_NUMBER.finditer(whose)):
-                break
-            found += "".join(run for run, _ in numbers)
-            before = part
+            last = 0
+            for run, start, end in runs(written(part)):
+                # "the new one is oh seven": a single digit may be no number
+                if run[1:] and self._is_others(part[last:start], before, behind=part[end:]):
+                    break
+                found += run
+                last = end if run[1:] else last
+            else:
+                before = part
+                continue
+            break
         if found and not self.given.endswith(found):
             self.given += found
             self._start_of(said)
             self.kind = _ABROAD if re.search(r"\+\d", _figures_in(said)) else self.kind
         return bool(found)
+
+    @staticmethod
+    def _is_others(head: str, before: str, *, behind: str) -> bool:
+        """Whether the words before and behind a number say that it is not, or no longer, the user's."""
+        whose = fold(head if len(head.split()) >= _FEW_WORDS else f"{before} {head}") + " "
+        own = max((match.end() for match in _OWN_NUMBER.finditer(whose)), default=-1)
+        others = any(match.end() > own for match in _OTHERS_NUMBER.finditer(whose))
+        old = _OLD_NUMBER.search(fold(head).strip(_CLOSING + " ") + " ") is not None
+        return others or old or _OTHERS_BEHIND.match(fold(behind)) is not None
 
     def _start_of(self, said: str) -> None:
         for word in _figures_in(said).split():
@@ -701,7 +714,8 @@ class Dictation:
         What the agent reads back counts if the user said each of its digits, in that order. Without that,
         the number counts if the user made no slip, and the agent goes on to something else.
         """
-        number = self._repeated(_digits_in(said), is_end=self._has_all(said))
+        short = _SHORT.search(said) is not None
+        number = "" if short else self._repeated(_digits_in(said), is_end=self._has_all(said))
         if not number or self.kind != _ABROAD:
             return number
         # the code of a country is often not read back
@@ -730,10 +744,24 @@ class Dictation:
 
     def goes_on(self, said: str) -> bool:
         """Whether the agent's words `said` wait for more of the number, or may."""
-        return is_bare(_figures_in(said)) or _WAITING.issuperset(_words_of(said))
+        return (
+            is_bare(_figures_in(said))
+            or _SHORT.search(said) is not None
+            or _WAITING.issuperset(_words_of(said))
+        )
 
     def _has_all(self, said: str) -> bool:
         return not self.goes_on(said) or not _THANKS.isdisjoint(_words_of(said))
+
+
+def _asks_so(wanted: re.Pattern[str], line: str) -> bool:
+    """Whether `line` asks for what is `wanted`, and not for somebody else's, or another kind of number.
+
+    "Your policy number and a mobile" asks for both.
+    """
+    found = wanted.search(line)
+    others = (*_OTHERS_NUMBER.finditer(line), *_OTHER_KIND.finditer(line)) if found else ()
+    return found is not None and all(other.end() <= found.start() for other in others)
 
 
 def _words_of(said: str) -> list[str]:

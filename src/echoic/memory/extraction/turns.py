@@ -417,7 +417,9 @@ def _numbers_given(turns: Iterable[Turn]) -> dict[str, Understood]:
         if turn.speaker == "agent":
             if pending and (number := pending.read_back(text)):
                 found[turn.id] = Understood(f"my phone number is {number}", tuple(given))
-                pending, given = replace(pending, offered=number, given="", clean="", echoed=""), []
+                # after "07700 900 683?" it may be put right
+                again = replace(pending, offered=number, given="", clean="", echoed="")
+                pending, given = again if pending.goes_on(text) else Dictation.asked(text), []
             elif asked := Dictation.asked(text):
                 pending, given = asked, []
             elif pending and not pending.goes_on(text):
