@@ -28,6 +28,7 @@ from echoic.english.lexicon import (
     PLACE_WORDS,
     PLACES,
     TITLES,
+    pattern,
     table,
     wordlike,
     words,
@@ -153,39 +154,43 @@ _BEFORE_OWN: Final = re.compile(
 )
 _THANKING: Final = frozenset("thanks thank you cheers hi hello hiya".split())
 _AFTER_LETTERS: Final = frozenset("and thanks thank please like for as with so yes double".split())
+_WORDS: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_ASKS_NAME: Final = pattern("names.asks_name")
+_WHO_ELSE: Final = pattern("names.who_else")
 _MOST_ANSWERED: Final = 2
 """Sentences of an answer that may give the name that was asked for."""
 _LEAST_ASKED: Final = 3
 """Words of an agent before a name at the end that addresses somebody: "is that Sarah" does not."""
 
 
-def addressed_by(answer: str, reply: str) -> str:
+def addressed_by(answer: str, reply: str, asked: str = "") -> str:
     """The name that an `answer` gives, if the agent's `reply` addresses the caller by it; else empty.
 
-    "Raghav Krishnamurthy.", "Which tooth is it, Mr Krishnamurthy?"
+    "Raghav Krishnamurthy.", "Which tooth is it, Mr Krishnamurthy?" A surname alone proves little. Not if the
+    agent `asked` for somebody else.
     """
-    replied = sentences(reply)
+    said_again = {word.strip(".,?!") for word in answer.casefold().split()} & set(
+        _WORDS.findall(reply.casefold())
+    )
+    if said_again <= FUNCTION or _WHO_ELSE.search(fold(asked)):
+        return ""
+    replied, asks = sentences(reply), _ASKS_NAME.search(fold(asked)) is not None
     for said in sentences(answer)[:_MOST_ANSWERED]:
         leading = _BEFORE_OWN.match(said.line)
-        found = stated(said, said.at.get(leading.end(), 0) if leading else 0)
+        start = said.at.get(leading.end(), 0) if leading else 0
+        found = stated(said, start)
         if found is None or said.question or not closed(said, found.end):
             continue
         own = {fold(word).strip(".") for word in found.text.split()} - TITLES
-        title = next((title for one in replied if (title := _addresses(one, own)) is not None), None)
-        if title is not None:
-            # a surname alone proves little
-            return (
-                found.text
-                if fold(found.text.split()[0]) in GIVEN | TITLES
-                else f"{title} {found.text}".strip()
-            )
+        known = len(own) > 1 or not GIVEN.isdisjoint(own)
+        if known and any(_addresses(one, own, named=asks or start > 0) for one in replied):
+            return found.text
     return ""
 
 
-def _addresses(said: Sentence, name: set[str]) -> str | None:
-    """The title with which an agent addresses somebody by words of `name`, if any: "thanks joyce" has none.
-
-    None if it does not address them.
+def _addresses(said: Sentence, name: set[str], *, named: bool) -> bool:
+    """Whether the agent addresses somebody by words of `name`: "thanks joyce", and, if the caller was `named`
+    before, "Where from, Con?".
     """
     at = 0
     while at < len(said):
@@ -195,12 +200,13 @@ def _addresses(said: Sentence, name: set[str]) -> str | None:
         if end > at:
             before = at - (said.low(at - 1) in TITLES)
             ends = end == len(said)
-            thanked = said.low(before - 1) in _THANKING and (ends or said.gap(end) or not said.cased)
+            if said.low(before - 1) in _THANKING and (ends or said.gap(end) or not said.cased):
+                return True
             told = before >= _LEAST_ASKED and said.low(before - 1) not in FUNCTION
-            if thanked or (ends and (said.gap(before) and before > 0 if said.cased else told)):
-                return titled(said.tokens[before:at])
+            if ends and (named or before < at) and (said.gap(before) and before > 0 if said.cased else told):
+                return True
         at = max(end, at + 1)
-    return None
+    return False
 
 
 def _follows_letters(word: str) -> bool:

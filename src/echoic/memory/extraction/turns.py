@@ -387,18 +387,20 @@ class Understood:
     """The turns in which the user said it."""
 
 
-def understood(turns: Sequence[Turn], *, of_another: Collection[str] = ()) -> dict[str, Understood]:
+def understood(turns: Sequence[Turn]) -> dict[str, Understood]:
     """By the id of an agent's turn: a telephone number that is whole then, or the name by which it addresses
     the user who just gave it.
-
-    `of_another`: ids of turns about somebody else, see `answers_about_another`.
     """
     found: dict[str, Understood] = {}
+    about: frozenset[str] | None = None
     for before, answer, reply in zip([None, *turns], turns, turns[1:], strict=False):
-        if of_user(answer) and reply.speaker == "agent" and answer.id not in of_another:
-            name = addressed_by(answer.heard_text, reply.heard_text)
-            if name and not _answers_something_else(asked_in(before), answer.heard_text):
-                found[reply.id] = Understood(f"This is {name}.", (answer,))
+        if not of_user(answer) or reply.speaker != "agent":
+            continue
+        asked = asked_in(before)
+        name = addressed_by(answer.heard_text, reply.heard_text, asked)
+        if name and not _answers_something_else(asked, answer.heard_text):
+            about = answers_about_another(turns)[0] if about is None else about
+            found |= {} if answer.id in about else {reply.id: Understood(f"This is {name}.", (answer,))}
     return found | _numbers_given(turns)
 
 
@@ -499,7 +501,7 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
         unlearned=unlearned,
         recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
         of_another=answers_about_another(earlier[:-CONTEXT])[1],
-        understood=understood(near, of_another=answers_about_another(near)[0]),
+        understood=understood(near),
     )
 
 
