@@ -634,6 +634,18 @@ _START, _END = 4, 3
 """Digits with which a number read back begins as it was given, and of an end that says which it is."""
 
 
+_MAY_GIVE: Final = re.compile(
+    r"[0-9][ -]?[0-9][ -]?[0-9]|(?:\b(?:oh|o|zero|nought|one|two|three|four|five|six|seven|eight|nine|double|"
+    r"triple|treble|hundred)\b[\s,.-]{0,3}){2}",
+    re.IGNORECASE,
+)
+
+
+def may_give_number(said: str) -> bool:
+    """Whether `said` may give a part of a telephone number of more than two digits."""
+    return _MAY_GIVE.search(said) is not None
+
+
 @dataclass(slots=True)
 class Dictation:
     """A telephone number of the user while it is given, over as many turns as it takes."""

@@ -25,6 +25,7 @@ from echoic.english.sentences import (
     completed,
     hands_over,
     is_back,
+    may_give_number,
     own_names,
     sentences,
     speaks_of_another,
@@ -401,7 +402,8 @@ def understood(turns: Sequence[Turn]) -> dict[str, Understood]:
         if name and not _answers_something_else(asked, answer.heard_text):
             about = answers_about_another(turns)[0] if about is None else about
             found |= {} if answer.id in about else {reply.id: Understood(f"This is {name}.", (answer,))}
-    return found | _numbers_given(turns)
+    gives = any(of_user(turn) and may_give_number(turn.heard_text) for turn in turns)
+    return found | _numbers_given(turns) if gives else found
 
 
 def _answers_something_else(asked: str, answer: str) -> bool:
