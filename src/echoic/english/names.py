@@ -172,7 +172,7 @@ def addressed_by(answer: str, reply: str, asked: str = "") -> str:
     said_again = {word.strip(".,?!") for word in answer.casefold().split()} & set(
         _WORDS.findall(reply.casefold())
     )
-    if said_again <= FUNCTION or _WHO_ELSE.search(fold(asked)):
+    if all(word not in GIVEN and wordlike(word) for word in said_again) or _WHO_ELSE.search(fold(asked)):
         return ""
     replied, asks = sentences(reply), _ASKS_NAME.search(fold(asked)) is not None
     for said in sentences(answer)[:_MOST_ANSWERED]:
