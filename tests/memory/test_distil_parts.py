@@ -70,6 +70,19 @@ class TestDays:
             ("I take it every day from tomorrow", "I take it every day from tomorrow (7 May 2026)"),
             ("I work three days this week", "I work three days this week (week of 4 May 2026)"),
             ("I fly tomorrow, a week early", "I fly tomorrow (7 May 2026), a week early"),
+            ("My next Tuesday appointment is at ten", "My next Tuesday (12 May 2026) appointment is at ten"),
+            ("swap my this Friday shift", "swap my this Friday (8 May 2026) shift"),
+            ("my tomorrow appointment", "my tomorrow (7 May 2026) appointment"),
+            ("Dad fell two days ago on Monday", "Dad fell two days ago (4 May 2026) on Monday"),
+            (
+                "off for another two weeks from tomorrow",
+                "off for another two weeks from tomorrow (7 May 2026)",
+            ),
+            ("off for about a week from tomorrow", "off for about a week from tomorrow (7 May 2026)"),
+            ("every two weeks from tomorrow", "every two weeks from tomorrow (7 May 2026)"),
+            ("I work nights from tomorrow", "I work nights from tomorrow (7 May 2026)"),
+            ("a four day week from tomorrow", "a four day week from tomorrow (7 May 2026)"),
+            ("away all week tomorrow we pack", "away all week tomorrow (7 May 2026) we pack"),
         ],
     )
     async def test_a_day_counted_from_the_day_of_speaking_is_put_beside(self, said, kept):
@@ -100,6 +113,17 @@ class TestDays:
             "He was in his last year",
             "the last Friday of the month",
             "I was on the Today programme",
+            "my last Friday there",
+            "twenty days from tomorrow",
+            "twenty-one days from today",
+            "100 days from today",
+            "two whole weeks from tomorrow",
+            "thirteen weeks ago tomorrow",
+            "eighteen months ago today",
+            "two weeks ago on Monday",
+            "My exam is week next Tuesday",
+            "a week on next Tuesday",
+            "the Monday after next week",
         ],
     )
     async def test_what_has_no_day_of_its_own_stays_as_it_was_said(self, text):
