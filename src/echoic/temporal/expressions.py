@@ -292,7 +292,9 @@ _SETTLED: Final = re.compile(r"\s{0,9}(?:\([^)]{0,40}(?:19|20)[0-9]{2}\)|['’]s
 # from tomorrow" begins tomorrow. "Her" is left out: "I saw her last week". "Nights from tomorrow" begin
 # then, too.
 _STRETCH: Final = "days?|weeks?|fortnights?|months?|years?|weekends?|mornings?|afternoons?|evenings?|nights?"
-_MANY: Final = rf"the|few|several|couple of|dozen|hundred|[0-9]{{3,4}}|[a-z]{{3,5}}(?:teen|ty)|{_COUNT}"
+_MANY: Final = (
+    rf"the|another|few|several|couple of|dozen|hundred|[0-9]{{3,4}}|[a-z]{{3,5}}(?:teen|ty)|{_COUNT}"
+)
 _LASTING: Final = (
     r"(?P<lasting>\b(?:for (?:about |another |at least )?|every |each |all |this |next |last ))?"
 )
