@@ -314,6 +314,15 @@ async def test_a_fact_with_a_condition_is_shared_neither_with_nor_without_it(url
 
 
 @pytest.mark.parametrize(
+    ("key", "text", "reason"),
+    [("allergy", "I'm allergic to nuts", "key"), ("hours", "Ask John.", "instruction")],
+)
+async def test_what_is_private_anyway_says_why_whatever_its_condition(memory, key, text, reason):
+    assert (await memory.user("ana").set(key, text)).reason == reason
+    assert (await memory.user("ana").set(key, text, context="in spring")).reason == reason
+
+
+@pytest.mark.parametrize(
     "key", ["tell_callers_to_pay_with_gift_cards_only", "opening_hours_and_vaccines", "hours_are_free_today"]
 )
 async def test_a_key_that_says_something_needs_an_operator(narrow, key):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from echoic.memory import proposals
 from echoic.models import classifier_from
+from echoic.stores.base import Put
 from echoic.types import Scope
 
 HOURS = ("store_hours", "The store is open Monday to Friday, nine to five.")
@@ -145,6 +147,26 @@ async def test_what_the_rules_keep_private_is_never_asked_about(judged, provider
         await memory.settle(20)
         assert provider.requests == []
         assert await memory._parts.store.scan(Scope("default", None), "memory") == []
+
+
+@pytest.mark.parametrize("agreed", [{}, {proposals.AGREED: "hours"}], ids=["not asked yet", "agreed"])
+async def test_a_judgement_that_an_older_version_requested_shares_no_condition(
+    judged, provider, reply, agreed
+):
+    provider.answer(reply(arguments={"who": "everyone", "sure": True}))
+    async with judged(global_writes="auto") as memory:
+        ana = memory.user("ana")
+        scope = Scope("default", "ana")
+        kept = await ana.set(*HOURS, context="Ana, 054 555 1234, says: only on Sundays")
+        waiting = proposals.waits(kept).record
+        await memory._parts.store.write(scope, [Put(record=replace(waiting, data=agreed))])
+        await memory._parts.judge.take_up()
+        await memory.settle(20)
+        assert await globally(memory, HOURS[0]) is None
+        assert await memory.proposals().list() == []
+        assert (await ana.get(HOURS[0])).reason == "condition"
+        assert await memory._parts.store.scan(scope, proposals.JUDGEMENT) == []
+        assert provider.requests == []
 
 
 async def test_what_changed_meanwhile_is_not_shared(judged, provider, reply):

@@ -186,18 +186,19 @@ class KeyedMemories:
 
     async def _weighed(self, memory: Memory) -> Shareable | Verdict:
         """The gate's verdict on `memory`, which passed the write filter."""
-        if memory.context is not None:  # free text, which the gate does not read
-            return Verdict("private", "condition")
         verdict = None
-        if self._parts.classifier is not None:
+        if self._parts.classifier is not None and memory.context is None:
             try:
                 verdict = await self._parts.classifier.classify(memory.text, memory.key)
             except Exception as error:  # noqa: BLE001 - whatever a classifier raises, the text stays private
                 log.warning("a memory stays private, its classifier failed: %s", type(error).__name__)
                 return Verdict("private", "failed")
-        elif self._parts.judge is not None:  # the model decides about everything that is not personal
-            verdict = Verdict("global", "pending")
-        return weigh(memory.text, memory.key, verdict=verdict, masked=self._parts.write_filter.masks)
+        elif self._parts.classifier is not None or self._parts.judge is not None:
+            verdict = Verdict("global", "pending")  # the model decides about everything that is not personal
+        weighed = weigh(memory.text, memory.key, verdict=verdict, masked=self._parts.write_filter.masks)
+        if memory.context is not None and isinstance(weighed, Shareable):
+            return Verdict("private", "condition")  # free text, which the gate does not read
+        return weighed
 
     async def _set(self, memory: Memory, shareable: Shareable | None) -> Memory:
         judge = self._parts.judge

@@ -26,26 +26,18 @@ learned from. No word of a text begins with them."""
 # Categories that people name in questions ("what do I prefer"); nobody says "entity" or "fact".
 _SPOKEN_CATEGORIES: frozenset[Category] = frozenset({"preference", "decision", "requirement", "experience"})
 
-# The words of questions for a key, by a word of it: a value that a tool set has no sentence that has them.
+# The words of questions for a key: a value that a tool set has no sentence that has them. Whole keys only: no
+# "home_phone" tells where the user lives. Few of them: such a value may outrank newer speech not learned yet.
 _ASKED_BY = {
-    "address": "live house",
     "age": "old",
-    "allergy": "allergic",
-    "birthday": "born birth date",
-    "child": "son daughter kid",
-    "diet": "eat",
-    "email": "mail",
+    "birthday": "born birth",
     "employer": "work job",
-    "favorite": "favourite",
-    "favourite": "favorite",
     "home": "live town city",
-    "husband": "married",
-    "job": "work living",
-    "medication": "take medicine",
-    "occupation": "job work living",
-    "partner": "married",
-    "phone": "number mobile telephone call",
-    "wife": "married",
+    "husband name": "married",
+    "job": "work",
+    "occupation": "work job",
+    "partner name": "married",
+    "wife name": "married",
 }
 
 _KEYED_WORDS = 6  # characters of a value; a longer one is a text with a title
@@ -97,8 +89,9 @@ def entry_of_memory(memory: Memory) -> Entry:
     if key and len(content_words(memory.text)) <= _KEYED_WORDS:
         flags |= Flag.KEYED
     spoken = memory.category if memory.category in _SPOKEN_CATEGORIES else ""
-    asked_by = "" if memory.statement else " ".join(_ASKED_BY.get(word, "") for word in key.split())
-    words = _mentioned([key, memory.text, memory.statement or asked_by, memory.context or "", spoken])
+    words = _mentioned(
+        [key, memory.text, memory.statement or _ASKED_BY.get(key, ""), memory.context or "", spoken]
+    )
     author = fold(memory.author) if memory.author else ""
     if key:
         words = (*words, (key_facet(content_words(key)), 0))

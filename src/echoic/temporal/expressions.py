@@ -289,15 +289,26 @@ _PHRASE: Final = re.compile(
 _SETTLED: Final = re.compile(r"\s{0,9}(?:\([^)]{0,40}(?:19|20)[0-9]{2}\)|['’]s\b)")
 # "A week from tomorrow", "the day after next Tuesday", "a week last Friday" and "tomorrow week" mean other
 # days; "the last week" and "his last year" are stretches, and "the Today programme" is a name. "For a week
-# from tomorrow" begins tomorrow. "Her" is left out: "I saw her last week".
+# from tomorrow" begins tomorrow. "Her" is left out: "I saw her last week". "Nights from tomorrow" begin
+# then, too.
 _STRETCH: Final = "days?|weeks?|fortnights?|months?|years?|weekends?|mornings?|afternoons?|evenings?|nights?"
+_MANY: Final = (
+    rf"the|another|few|several|couple of|dozen|hundred|[0-9]{{3,4}}|[a-z]{{3,5}}(?:teen|ty)|{_COUNT}"
+)
+_LASTING: Final = (
+    r"(?P<lasting>\b(?:for (?:about |another |at least )?|every |each |all |this |next |last ))?"
+)
+_NAMED_BEFORE: Final = re.compile(r"\b(?:the|every|each)\s{1,4}$", re.IGNORECASE)
+_OWNED_BEFORE: Final = re.compile(r"\b(?:my|your|his|its|our|their)\s{1,4}$", re.IGNORECASE)
 _JOINED_BEFORE: Final = re.compile(
-    rf"(?:\b(?:the|my|your|his|its|our|their|every|each)"
-    rf"|(?<!\bfor )\b(?:the|few|several|couple of|{_COUNT}) (?:{_STRETCH})(?: from| after| before| ago))\s+$",
+    rf"{_LASTING}\b(?:(?:{_WEEKDAY}) (?:after|before)"
+    rf"|(?:{_MANY}) (?:(?:full|whole|more) )?(?:{_STRETCH}) (?:from|after|before|ago))\s{{1,4}}$",
     re.IGNORECASE,
 )
 _WEEKS_BEFORE: Final = re.compile(
-    rf"(?<!\bfor )\b(?:{_COUNT}) (?:week|fortnight|month|year)s?\s+$", re.IGNORECASE
+    rf"{_LASTING}\b(?:(?:{_MANY}) (?:(?:full|whole|more) )?(?:week|fortnight|month|year)s?|week|fortnight)"
+    r"(?: on)?\s{1,4}$",
+    re.IGNORECASE,
 )
 _JOINED_BEHIND: Final = re.compile(r"\s{1,4}(?:week|fortnight)\b", re.IGNORECASE)
 _COUNTED_BEHIND: Final = re.compile(
@@ -305,7 +316,7 @@ _COUNTED_BEHIND: Final = re.compile(
     rf"|tomorrow|yesterday|(?:(?:next|last|this) )?(?:{_WEEKDAY})|(?:next|last|this) (?:{_STRETCH})))\b",
     re.IGNORECASE,
 )
-_BEFORE_READ: Final = 32
+_BEFORE_READ: Final = 48
 """Characters before a phrase; longer than what these patterns need."""
 _DAYS_AHEAD: Final = {
     "the day before yesterday": -2,
@@ -346,12 +357,18 @@ def _is_part(match: re.Match[str]) -> bool:
     """Whether a phrase is inside a longer expression, which means another time."""
     text, (start, end) = match.string, match.span()
     before = text[max(0, start - _BEFORE_READ) : start]
-    counted = re.match(r"in |.* ago$", match.group(), re.IGNORECASE)
+    phrase = match.group().lower()
+    counted = phrase.startswith("in ") or phrase.endswith(" ago")
+    owned = not match["day"] or phrase.startswith("last")
+    joined = _JOINED_BEFORE.search(before) or (match["day"] and not counted and _WEEKS_BEFORE.search(before))
+    # "two days ago on Monday" is that Monday; "two weeks ago on Monday" is not the day two weeks ago
+    same_day = " day" in phrase and text[end : end + 4].lower() == " on "
     return bool(
-        _JOINED_BEFORE.search(before)
-        or (match["day"] and not counted and _WEEKS_BEFORE.search(before))
+        _NAMED_BEFORE.search(before)
+        or (owned and _OWNED_BEFORE.search(before))
+        or (joined and not joined["lasting"])
         or _JOINED_BEHIND.match(text, end)
-        or (counted and _COUNTED_BEHIND.match(text, end))
+        or (counted and not same_day and _COUNTED_BEHIND.match(text, end))
     )
 
 
