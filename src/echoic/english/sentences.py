@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -756,18 +756,17 @@ def _in_order(digits: str, among: str) -> bool:
 # -- another voice, known by words alone: "I'll hand you over to Mei", "me again"
 
 _AWAY: Final = pattern("telephone.away")
+# "My boss wants a word", which may be said of a talk at another time.
+_WANTED: Final = pattern("telephone.wanted")
 _STAYS: Final = pattern("telephone.stays")
 _BACK: Final = pattern("telephone.back")
 _NAMES: Final = pattern("telephone.names")
 _OF_THEM: Final = pattern("telephone.of_them")
 # "Hello? Hello?" asks whether anybody is there.
 _GREETS_ANEW: Final = re.compile(r"(?:hello|hi|hiya|hey) (?!(?:hello|hi|are you|is (?:any|some)) ?)")
-_MAY_GREET: Final = re.compile(r"\W{0,8}(?:hello|hi|hey)", re.IGNORECASE)
 _SAYS_WHO: Final = re.compile(r"\b(?:i'm|i am) (?!still|back|here|sorry|afraid|not|just|going)")
 _OPENS: Final = 3
 """Sentences with which somebody who begins to speak says who they are."""
-_CALLING: Final = 2
-"""Words beside the names of those who are called."""
 # Every text that gives the telephone away contains one of these; others need not be cut into sentences.
 _MAY: Final = re.compile(
     r"\b(?:i?ll|will|me|to|gonna|i)(?: just| quickly)? (?:hand|pass|put|give|switch)\b"
@@ -776,12 +775,19 @@ _MAY: Final = re.compile(
 )
 
 
-def hands_over(text: str) -> bool:
-    """Whether `text` gives the telephone to somebody: "I'll put my wife on"."""
+def hands_over(text: str, reply: str = "") -> bool:
+    """Whether `text` gives the telephone to somebody: "I'll put my wife on".
+
+    Who only "wants a word" has not got it if the agent's `reply` asks the caller for a name.
+    """
     if not _MAY.search(text):
         return False
-    said = sentences(text)
-    return any(_goes_away(one, then) for one, then in itertools.zip_longest(said, said[1:]))
+    said, asked = sentences(text), sentences(reply)
+    named = bool(asked) and _opening(asked, of_another=False)[0] == _NAME
+    given = (_AWAY,) if named else (_AWAY, _WANTED)
+    return any(
+        _goes_away(one, then, away) for one, then in itertools.zip_longest(said, said[1:]) for away in given
+    )
 
 
 def takes_over(text: str, *, at_once: bool = False) -> bool:
@@ -797,35 +803,6 @@ def takes_over(text: str, *, at_once: bool = False) -> bool:
     return any(_of_person(_NAMES, one) for one in said[:2])
 
 
-def called_before(text: str, before: str) -> frozenset[str]:
-    """The names by which somebody introduces themselves who was called with them `before`, in the last words
-    of the user: "Femi? Come and tell him what you get.", "Hello, Femi here."
-
-    Somebody else, unless the user has given that name as their own: nobody greets again to say it.
-    """
-    if not _MAY_GREET.match(text):
-        return frozenset()
-    said = sentences(text)[:_OPENS]
-    words = [token for one in sentences(before) for token in one.tokens]
-    # "Yes, Baker, Tom." calls nobody
-    calls = sum(not token.capital or token.low.partition("'")[0] in FUNCTION for token in words) >= _CALLING
-    if not (said and calls and _GREETS_ANEW.match(said[0].line)):
-        return frozenset()
-    return _introduced(said) & {token.low.partition("'")[0] for token in words}
-
-
-def own_names(text: str) -> frozenset[str]:
-    """Words of the names by which who says `text` introduces themselves, and those beside them."""
-    said = sentences(text)
-    told = (token.low for one in said[:2] for token in one.tokens)
-    return frozenset(told if _introduced(said) else ())
-
-
-def _introduced(said: Iterable[Sentence]) -> frozenset[str]:
-    found = (_of_person(_NAMES, one) for one in said)
-    return frozenset(one[one.lastindex] for one in found if one and one.lastindex)
-
-
 def is_back(text: str) -> bool:
     """Whether `text` says that the one who gave the telephone away speaks again: "me again"."""
     return any(_of_person(_BACK, said) for said in sentences(text)[:_OPENS])
@@ -836,9 +813,9 @@ def speaks_of_them(text: str) -> bool:
     return _OF_THEM.match("".join(said.line for said in sentences(text)[:_OPENS])) is not None
 
 
-def _goes_away(said: Sentence, then: Sentence | None) -> bool:
-    """Whether `said` gives the telephone away, and neither it nor `then`, the next, takes that back."""
-    found = _of_person(_AWAY, said)
+def _goes_away(said: Sentence, then: Sentence | None, away: re.Pattern[str]) -> bool:
+    """Whether `said` gives the telephone `away`, and neither it nor `then`, the next, takes that back."""
+    found = _of_person(away, said)
     if found is None or _STAYS.search(said.line, found.end()):
         return False
     return then is None or not _STAYS.match(then.line)
