@@ -76,6 +76,7 @@ def test_who_keeps_the_telephone_says_no_such_thing(text):
 def test_who_wants_a_word_has_not_got_the_telephone_where_the_caller_is_asked_for_a_name(text):
     assert hands_over(text, "Sure.")
     assert not hands_over(text, "Sure. Can I take your name?")
+    assert not hands_over(text, "Sure, name please?")
     assert hands_over("I'll put my boss on.", "Can I take your name?")
 
 

@@ -783,7 +783,7 @@ def hands_over(text: str, reply: str = "") -> bool:
     if not _MAY.search(text):
         return False
     said, asked = sentences(text), sentences(reply)
-    named = bool(asked) and _opening(asked, of_another=False)[0] == _NAME
+    named = bool(asked) and ("name " in asked[-1].line or _opening(asked, of_another=False)[0] == _NAME)
     given = (_AWAY,) if named else (_AWAY, _WANTED)
     return any(
         _goes_away(one, then, away) for one, then in itertools.zip_longest(said, said[1:]) for away in given
