@@ -943,7 +943,37 @@ async def test_whom_the_caller_speaks_to_beside_a_relation_is_not_them(ana, said
             ["My number is 07700 900123.", "Sorry, that's my wife's number, mine is 07700 900456."],
             {"phone": "07700900456"},
         ),
+        # whose day and number are given without the year or the code
+        (
+            [
+                "My date of birth is the fourth of May 1950.",
+                "Sorry, that's my husband's, mine's the sixth of June.",
+            ],
+            {"birthday": "June 6"},
+        ),
+        (["My number is 07700 900123.", "Sorry, that's my wife's, mine's 456."], {}),
+        # what is so of both
+        (
+            ["I'm allergic to penicillin.", ">Okay.", "Actually, my brother is, too, it runs in families."],
+            {"allergy:penicillin": "penicillin"},
+        ),
+        (["I'm vegan.", "Well, my wife is, too."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Well, my wife is also, since May."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Actually, my wife is, as well."], {"diet:vegan": "vegan"}),
         # what is about somebody or something else
+        (["I live in Hull.", ">Hull, and do you own the house?", "No, my husband does."], {"home": "Hull"}),
+        (
+            ["I work at Tesco.", ">Tesco. And do you work full-time?", "No, my husband does."],
+            {"employer": "Tesco"},
+        ),
+        (
+            ["My birthday is the second of June.", "Sorry, that's my son's, the racket."],
+            {"birthday": "June 2"},
+        ),
+        (
+            [">Are you allergic to anything?", "Nuts. She's told you already, your colleague."],
+            {"allergy:nuts": "Nuts"},
+        ),
         (["I'm vegan.", ">Are the kids vegan?", "Well my daughter is."], {"diet:vegan": "vegan"}),
         (["I'm vegan.", ">Who called us this morning?", "Not me, my husband."], {"diet:vegan": "vegan"}),
         (["I'm vegan.", "Sorry, it's not me that's paying."], {"diet:vegan": "vegan"}),

@@ -369,7 +369,8 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     asked, said = sentences(question), sentences(answer)
     opening, other = _opening(asked, of_another=of_another) if asked else ("", False)
     said = _named_in_full(said) if opening == _NAME else said
-    of_them = opening in _OF_PATIENT and _goes_on_of_them(said[1:])
+    # the caller who is asked for theirs may speak of anybody next
+    of_them = opening in _OF_PATIENT and not _ADDRESSED.search(asked[-1].line) and _goes_on_of_them(said[1:])
     statement = _stated(opening, said[0]) if opening and said and not of_them else ""
     if asked and said and not (opening or other or of_another):
         statement = _agreed_name(asked[-1], said[0])
