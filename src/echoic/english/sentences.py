@@ -340,6 +340,7 @@ _FULL_NAME: Final = 3
 _ASKING_AGAIN: Final = 80
 """The most characters with which an agent only asks to hear an answer again."""
 _ASKS_AGAIN: Final = pattern("answers.asks_again")
+_SORRY: Final = re.compile(r"(?:(?:i'm |oh |ah |okay |ok |um )*sorry )+")
 _AGREED: Final = pattern("answers.agreed")
 # By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
 _IS_THAT: Final = pattern("answers.is_that")
@@ -478,9 +479,17 @@ def asks_about_another(question: str, *, of_another: bool = False) -> bool:
 
 
 def asks_again(text: str) -> bool:
-    """Whether the agent only asks to hear the last answer again: "Sorry?", "Could you repeat that?"."""
-    short = len(text) <= _ASKING_AGAIN
-    return short and _ASKS_AGAIN.search("".join(one.line for one in sentences(text))) is not None
+    """Whether the agent only asks to hear the last answer again: "Sorry?", "Could you repeat that?".
+
+    "Sorry." and "I'm sorry" are rather said of what the caller told.
+    """
+    if len(text) > _ASKING_AGAIN:
+        return False
+    said = sentences(text)
+    line = "".join(one.line for one in said)
+    if _SORRY.fullmatch(line):
+        return {*line.split()} == {"sorry"} and (said[-1].question or not said[-1].cased)
+    return _ASKS_AGAIN.search(line) is not None
 
 
 def speaks_of_another(text: str, *, of_another: bool, by_agent: bool, asked: str = "") -> bool:
