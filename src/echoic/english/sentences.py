@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -345,12 +345,6 @@ _AGREED: Final = pattern("answers.agreed")
 # By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
 _IS_THAT: Final = pattern("answers.is_that")
 _REGISTERED: Final = pattern("answers.registered")
-# Who a booking is for, or has made it, and words by which a sentence speaks of anybody else.
-_OF_BOOKER: Final = pattern("answers.of_booker")
-_PERSON: Final = pattern("answers.person")
-# What is kept under a caller's name; a book is under its author's.
-_KEPT: Final = pattern("answers.kept")
-_UNDER: Final = pattern("answers.under")
 # "Yes, of course." and "My name?" before it.
 _NO_NAME_YET: Final = re.compile(
     rf"(?:(?:and|what|who|me|sorry|my|full|name|mine) ){{1,4}}$|{source('answers.leading')}$"
@@ -376,7 +370,7 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     if asked and said and not (opening or other or of_another):
         statement = _agreed_name(asked[-1], said[0])
     if not statement:
-        return answer if other or of_another else _put_down(answer, asked, said)
+        return answer
     rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
     spelled = opening == _NAME and rest and _LETTERS.match(said[1].line)
     return " ".join([statement + ("," if spelled else "."), *rest])
@@ -395,28 +389,6 @@ def _agreed_name(asked: Sentence, said: Sentence) -> str:
     known = _REGISTERED.search(asked.line) is not None and _is_full_name(said.tokens[start:])
     known = known or (addressed is not None and addressed["name"].split()[-1] in lows)
     return f"{_NAME} {said.text(start, len(said))}" if known else ""
-
-
-def _put_down(answer: str, asked: Sequence[Sentence], said: Sequence[Sentence]) -> str:
-    """`answer` with "under my name, Ada Byron" for "it's under Ada Byron", or "it's under Byron. Ada Byron."
-
-    Not if it speaks of somebody who is meant: "My wife booked it, it's under Sarah Byron".
-    """
-    told = any(_KEPT.search(one.line) for one in (*asked, *said)) if " under " in answer else False
-    if not told or any(_OF_BOOKER.search(one.line) for one in said):
-        return answer
-    for place, one in enumerate(said):
-        found = None if one.question or _PERSON.search(one.line) else _UNDER.search(one.line)
-        at = one.at.get(found.end()) if found else None
-        if at is None or at >= len(one):
-            continue
-        given = replace(one, tokens=one.tokens[at:])
-        whole = _named_in_full([given, *said[place + 1 : place + 2]])[0]
-        if _is_full_name(_begun(whole, 0, FUNCTION)):
-            rest = [each.text(0, len(each)) + ("?" if each.question else ".") for each in said]
-            rest[place] = f"{one.text(0, at)} my name, {whole.text(0, len(whole))}."
-            return " ".join(rest)
-    return answer
 
 
 def _is_full_name(name: Sequence[Token]) -> bool:
@@ -445,10 +417,10 @@ def _named_in_full(said: list[Sentence]) -> list[Sentence]:
     return said[1:] if named and (fuller or own) else said
 
 
-def _begun(said: Sentence, start: int, ending: Collection[str] = ()) -> tuple[Token, ...]:
-    """The words of `said` from `start` to its first comma, or to one of `ending`."""
+def _begun(said: Sentence, start: int) -> tuple[Token, ...]:
+    """The words of `said` from `start` to its first comma."""
     behind = range(start + 1, len(said))
-    end = next((at for at in behind if said.gap(at) or said.low(at) in ending), len(said))
+    end = next((at for at in behind if said.gap(at)), len(said))
     return said.tokens[start:end]
 
 
