@@ -805,6 +805,23 @@ async def test_a_name_that_the_agent_only_repeats_is_not(ana, lines):
         (("I live in Leeds. Sorry, that's where I worked. I'm in York.",), {"home": "York"}),
         (("I work at Tesco. Sorry, that's the old job. I'm at Lidl now.",), {"employer": "Lidl"}),
         (("My number is 07700 900 123, no, that's my wife's.",), {}),
+        (
+            ("My birthday is the second of June, no, that's my wife's. Mine's the ninth of May.",),
+            {"birthday": "May 9"},
+        ),
+        (
+            (
+                "My birthday is the second of June.",
+                ">Okay.",
+                "Sorry, that's my wife's. Mine's the ninth of May.",
+            ),
+            {"birthday": "May 9"},
+        ),
+        (
+            ("My number is 07700 900123, sorry, that's my wife's. Mine is 07700 900456.",),
+            {"phone": "07700900456"},
+        ),
+        (("I'm 34, I mean my husband is. There are 36 of us.",), {}),
         (("I live at 5 Mill Lane. No, hang on, that's his.",), {}),
     ],
 )
@@ -821,6 +838,8 @@ async def test_a_value_that_was_somebody_elses_is_not_the_callers(ana, lines, le
         "The fourth of March 1980. No, that's fine.",
         "The fourth of March 1980. Sorry, that's Tom's bus going by.",
         "The fourth of March 1980. Sorry, is that my wife's?",
+        "The fourth of March 1980. Sorry, that's my son's, the racket.",
+        "The fourth of March 1980. Actually, that's my wife's, too.",
         "The fourth of March 1980. That's my wife's as well.",
         "The fourth of March 1980. I have a cat. No, that's my wife's.",
         "The fourth of March 1980. No, it's not my husband's.",

@@ -712,7 +712,7 @@ def disowned(said: Sentence, at: int) -> int | None:
     end = said.at[found.end()] if found else len(said)
     if found is None or said.question or not (said.gap(end) or said.low(end) in _AFTERWARDS):
         return None
-    if said.low(end) in _NONE_THE_LESS:
+    if said.low(end) in _NONE_THE_LESS or said.match(_OF_BOTH, end) or said.match(_APPOSED, end):
         return None
     low = found["name"] or ""
     written = said.cased and said.tokens[said.at[found.start("name")]].capital if low else False
