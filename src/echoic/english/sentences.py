@@ -340,7 +340,7 @@ _FULL_NAME: Final = 3
 _ASKING_AGAIN: Final = 80
 """The most characters with which an agent only asks to hear an answer again."""
 _ASKS_AGAIN: Final = pattern("answers.asks_again")
-_SORRY: Final = re.compile(r"(?:(?:i'm |oh |ah |okay |ok |um )*sorry )+")
+_SORRY: Final = frozenset("i'm oh ah okay ok sorry".split())
 _AGREED: Final = pattern("answers.agreed")
 # By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
 _IS_THAT: Final = pattern("answers.is_that")
@@ -459,8 +459,9 @@ def asks_again(text: str) -> bool:
         return False
     said = sentences(text)
     line = "".join(one.line for one in said)
-    if _SORRY.fullmatch(line):
-        return {*line.split()} == {"sorry"} and (said[-1].question or not said[-1].cased)
+    lows = frozenset(line.split())
+    if "sorry" in lows <= _SORRY:
+        return len(lows) == 1 and (said[-1].question or not said[-1].cased)
     return _ASKS_AGAIN.search(line) is not None
 
 
