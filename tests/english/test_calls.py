@@ -822,6 +822,7 @@ async def test_a_name_that_the_agent_only_repeats_is_not(ana, lines):
             {"phone": "07700900456"},
         ),
         (("I'm 34, I mean my husband is. There are 36 of us.",), {}),
+        (("I live in Leeds, no, that's my mum's address. Paris, that's where I'm flying to.",), {}),
         (("I live at 5 Mill Lane. No, hang on, that's his.",), {}),
     ],
 )

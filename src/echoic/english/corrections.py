@@ -726,6 +726,8 @@ def own_value(said: Sentence, at: int, key: str) -> Value | None:
         return None
     found = reader(said, said.at[lead.end()])
     ends = found and (said.gap(found.end) or said.low(found.end) in _POLITE | {"now"})
+    # "Paris, that's where I'm flying"
+    ends = ends and (lead.group() or found.end == len(said))
     return found if ends else None
 
 
