@@ -725,10 +725,9 @@ def own_value(said: Sentence, at: int, key: str) -> Value | None:
     if lead is None or reader is None or said.question or said.at[lead.end()] >= len(said):
         return None
     found = reader(said, said.at[lead.end()])
-    ends = found and (said.gap(found.end) or said.low(found.end) in _POLITE | {"now"})
-    # "Paris, that's where I'm flying"
-    ends = ends and (lead.group() or found.end == len(said))
-    return found if ends else None
+    if found is None or not (lead.group() or found.end == len(said)):
+        return None  # "Paris, that's where I'm flying to"
+    return found if said.gap(found.end) or said.low(found.end) in _POLITE | {"now"} else None
 
 
 def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> list[SelfStatement]:
