@@ -781,6 +781,11 @@ async def test_a_surname_of_somebody_else_that_is_spelled_is_not_the_callers(ana
         ((">Your name?", "Ruf Bayka.", ">Sorry, could you say that again?", "Ruth Baker."), {"user_name": "Ruth Baker"}),
         ((">Where do you live?", "Leeds.", ">Sorry? I didn't catch that.", "In York."), {"home": "York"}),
         ((">What's your wife's name?", "Sar...", ">Pardon?", "Sarah Baker."), {"wife_name": "Sarah Baker"}),
+        ((">Your name?", "Tom Baker. My wife passed away.", ">I'm sorry.", "Jean. It's all right."), {"user_name": "Tom Baker"}),
+        ((">Your name?", "Tom Baker. My wife passed away.", ">Oh, sorry.", "Jean."), {"user_name": "Tom Baker"}),
+        ((">Your name?", "Tom Baker. My wife passed away.", ">Sorry.", "Jean."), {"user_name": "Tom Baker"}),
+        ((">your name", "tom baker my wife passed away", ">i'm sorry", "jean"), {"user_name": "Tom Baker"}),
+        ((">Your name?", "Ruf Bayka.", ">I'm sorry, could you repeat that?", "Ruth Baker."), {"user_name": "Ruth Baker"}),
         ((">Your name?", "One moment.", ">Sorry, we're closed.", "Ruth Baker."), {}),
         ((">Your name?", "One moment.", ">Sorry?", "I said one moment."), {}),
         ((">Your name?", "One moment.", ">Sure.", "Ruth!"), {}),
@@ -848,6 +853,24 @@ async def test_a_name_that_the_agent_only_repeats_is_not(ana, lines):
         (("I live in Leeds. Sorry, that's where I worked. I'm in York.",), {"home": "York"}),
         (("I work at Tesco. Sorry, that's the old job. I'm at Lidl now.",), {"employer": "Lidl"}),
         (("My number is 07700 900 123, no, that's my wife's.",), {}),
+        (
+            ("My birthday is the second of June, no, that's my wife's. Mine's the ninth of May.",),
+            {"birthday": "May 9"},
+        ),
+        (
+            (
+                "My birthday is the second of June.",
+                ">Okay.",
+                "Sorry, that's my wife's. Mine's the ninth of May.",
+            ),
+            {"birthday": "May 9"},
+        ),
+        (
+            ("My number is 07700 900123, sorry, that's my wife's. Mine is 07700 900456.",),
+            {"phone": "07700900456"},
+        ),
+        (("I'm 34, I mean my husband is. There are 36 of us.",), {}),
+        (("I live in Leeds, no, that's my mum's address. Paris, that's where I'm flying to.",), {}),
         (("I live at 5 Mill Lane. No, hang on, that's his.",), {}),
     ],
 )
@@ -864,6 +887,8 @@ async def test_a_value_that_was_somebody_elses_is_not_the_callers(ana, lines, le
         "The fourth of March 1980. No, that's fine.",
         "The fourth of March 1980. Sorry, that's Tom's bus going by.",
         "The fourth of March 1980. Sorry, is that my wife's?",
+        "The fourth of March 1980. Sorry, that's my son's, the racket.",
+        "The fourth of March 1980. Actually, that's my wife's, too.",
         "The fourth of March 1980. That's my wife's as well.",
         "The fourth of March 1980. I have a cat. No, that's my wife's.",
         "The fourth of March 1980. No, it's not my husband's.",
@@ -991,7 +1016,37 @@ async def test_whom_the_caller_speaks_to_beside_a_relation_is_not_them(ana, said
             ["My number is 07700 900123.", "Sorry, that's my wife's number, mine is 07700 900456."],
             {"phone": "07700900456"},
         ),
+        # whose day and number are given without the year or the code
+        (
+            [
+                "My date of birth is the fourth of May 1950.",
+                "Sorry, that's my husband's, mine's the sixth of June.",
+            ],
+            {"birthday": "June 6"},
+        ),
+        (["My number is 07700 900123.", "Sorry, that's my wife's, mine's 456."], {}),
+        # what is so of both
+        (
+            ["I'm allergic to penicillin.", ">Okay.", "Actually, my brother is, too, it runs in families."],
+            {"allergy:penicillin": "penicillin"},
+        ),
+        (["I'm vegan.", "Well, my wife is, too."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Well, my wife is also, since May."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Actually, my wife is, as well."], {"diet:vegan": "vegan"}),
         # what is about somebody or something else
+        (["I live in Hull.", ">Hull, and do you own the house?", "No, my husband does."], {"home": "Hull"}),
+        (
+            ["I work at Tesco.", ">Tesco. And do you work full-time?", "No, my husband does."],
+            {"employer": "Tesco"},
+        ),
+        (
+            ["My birthday is the second of June.", "Sorry, that's my son's, the racket."],
+            {"birthday": "June 2"},
+        ),
+        (
+            [">Are you allergic to anything?", "Nuts. She's told you already, your colleague."],
+            {"allergy:nuts": "Nuts"},
+        ),
         (["I'm vegan.", ">Are the kids vegan?", "Well my daughter is."], {"diet:vegan": "vegan"}),
         (["I'm vegan.", ">Who called us this morning?", "Not me, my husband."], {"diet:vegan": "vegan"}),
         (["I'm vegan.", "Sorry, it's not me that's paying."], {"diet:vegan": "vegan"}),

@@ -633,6 +633,8 @@ def test_who_greets_somebody_or_says_whose_relative_they_are_says_their_name(sai
         "hi its bluetooth and it wont pair",
         "hello its chris brown tickets i want",
         "morning its raining",
+        "Morning Pat, it's Victoria Station I need.",
+        "morning pat its victoria station i need",
         "It's in my name, Tom Hart is my husband.",
         "It's not in my name, Tom Hart.",
         "It's in my name, Tom and Sarah have theirs.",

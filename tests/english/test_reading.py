@@ -160,6 +160,8 @@ def test_a_place_ends_where_its_name_does_and_ordinary_words_are_none(text, plac
         ("emeka e m e k a emeka nwosu", "Emeka Nwosu"),
         ("Fergus, M, A, C, K, A, Y, not an I in sight", "Fergus Mackay"),
         ("tom n h s number is nine", "Tom"),
+        ("Ann, R S V P for two", "Ann"),
+        ("ann b y r o n", "Ann Byron"),
         ("Ada, A, B, C, it's easy", "Ada"),
         ("Ada Vasquez-Holt, V A S Q U E Z, hyphen, Holt", "Ada Vasquez-Holt"),
         ("Zara Malik", "Zara Malik"),

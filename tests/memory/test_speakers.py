@@ -159,14 +159,6 @@ async def test_who_says_that_it_is_them_again_is_learned_of_again(memory):
 @pytest.mark.parametrize(
     "lines",
     [
-        ("That'll be Tamsin.", "Hello, it's Tamsin, I live in Leeds.", "A: Hi.", "She's a good girl."),
-        (
-            "Oi, Max, give it here.",
-            "Hello! I'm Max and I love trains!",
-            "A: Hi Max!",
-            "Sorry about that, he's four.",
-        ),
-        ("I'd be guessing. Femi? Tell him.", "Hello, Femi here. I'm seventy-one.", "He's gone back to bed."),
         (
             "Frank wants a word.",
             "Hello, Frank here. I'm vegan.",
@@ -177,9 +169,24 @@ async def test_who_says_that_it_is_them_again_is_learned_of_again(memory):
         ("Go on, say hello to the man.", "Hello. I'm four. I love trains.", "A: Hi!", "Sorry about him."),
     ],
 )
-async def test_nothing_is_learned_of_who_is_called_and_answers(memory, lines):
+async def test_nothing_is_learned_of_who_wants_a_word_and_answers(memory, lines):
     known = await told(memory, "A: Your name?", "Ivy Hill.", *lines, "I live in Cork.")
     assert known == {"user_name": "Ivy Hill", "home": "Cork"}
+
+
+@pytest.mark.parametrize(
+    ("before", "says"),
+    [
+        ("Hello, I'm ringing for Maria Lopez.", "Hi, this is Maria Lopez, sorry the line is bad."),
+        ("Hi Maria, how are you?", "Hi, it's Maria Lopez from number nine."),
+        ("Sorry, one second. Maria, stop it.", "Hi, it's Maria Lopez."),
+        ("Maria Lopez calling about the boiler.", "Hello? It's Maria Lopez."),
+        ("My boss wants a word with you about the outage.", "My name is Maria Lopez."),
+    ],
+)
+async def test_a_caller_who_says_their_name_in_the_next_turn_is_no_other(memory, before, says):
+    known = await told(memory, before, f"{says} I live in Cork.")
+    assert known == {"user_name": "Maria Lopez", "home": "Cork"}
 
 
 async def test_who_says_their_own_name_again_is_the_same(memory):

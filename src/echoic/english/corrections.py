@@ -76,6 +76,9 @@ _OWNED: Final = {
     "email address": "email",
 }
 """What is filled by a thing that somebody else's is named as, where that is not the name of the slot."""
+# "My wife is, too" is so of both; "that's my son's, the racket" says itself what is his.
+_OF_BOTH: Final = re.compile(r"(?:too|also|as well) ")
+_APPOSED: Final = re.compile(r"(?:the|this|that|these|those|an?) ")
 _YOU: Final = frozenset("you you're you've your".split())
 _ELSE: Final = PEOPLE | frozenset("anyone anybody someone somebody who family household else".split())
 # Said to somebody else in the room, or about the line: "hang on one second", "sorry, mate", "no, listen".
@@ -482,13 +485,17 @@ def of_another(
     slot = old.key.partition(":")[0]
     mine = said.match(_MINE, end)
     ends = said.gap(end) or mine or (mark["not"] and said.match(_MY, end))
-    if not (old.sentence and old.text and ends) or old.retracts:
+    if not (old.sentence and old.text and ends) or old.retracts or said.match(_OF_BOTH, end):
+        return None
+    if not (mark["not"] or mark["verb"] or mark["noun"]) and said.match(_APPOSED, end):
         return None
     if not mark["not"] and not (_DOUBTING.search(mark["marks"]) and _is_owned(mark, old, slot)):
         return None
     if not all(_of_speaker(one, old) for one in sentences(asked)):
         return None
-    right = _reread(said, said.at[mine.end()], old, old.text, meant=True, firm=True) if mine else None
+    # no part of another's birthday or number is the speaker's
+    blank = replace(old, text="")
+    right = _reread(said, said.at[mine.end()], blank, "", meant=True, firm=True) if mine else None
     same = takewhile(lambda one: one.key.partition(":")[0] == slot and not one.retracts, reversed(previous))
     return right or Repair(tuple(map(retraction, same)), end)
 
@@ -507,8 +514,9 @@ def _is_owned(mark: re.Match[str], old: SelfStatement, slot: str) -> bool:
 
 def _of_speaker(said: Sentence, old: SelfStatement) -> bool:
     """Whether the agent only repeats `old` of the speaker, so that "no, not me" can be about nothing else."""
-    if not said.question and len(said) <= _NOTED:
-        return True
+    short = len(said) <= _NOTED
+    if short != said.question:
+        return short  # "Hull, and do you own the house?"
     lows = {token.low.removesuffix("'s") for token in said.tokens}
     if not lows.isdisjoint(_ELSE) or (said.question and lows.isdisjoint(_YOU)):
         return False
@@ -704,7 +712,7 @@ def disowned(said: Sentence, at: int) -> int | None:
     end = said.at[found.end()] if found else len(said)
     if found is None or said.question or not (said.gap(end) or said.low(end) in _AFTERWARDS):
         return None
-    if said.low(end) in _NONE_THE_LESS:
+    if said.low(end) in _NONE_THE_LESS or said.match(_OF_BOTH, end) or said.match(_APPOSED, end):
         return None
     low = found["name"] or ""
     written = said.cased and said.tokens[said.at[found.start("name")]].capital if low else False
@@ -717,8 +725,9 @@ def own_value(said: Sentence, at: int, key: str) -> Value | None:
     if lead is None or reader is None or said.question or said.at[lead.end()] >= len(said):
         return None
     found = reader(said, said.at[lead.end()])
-    ends = found and (said.gap(found.end) or said.low(found.end) in _POLITE | {"now"})
-    return found if ends else None
+    if found is None or not (lead.group() or found.end == len(said)):
+        return None  # "Paris, that's where I'm flying to"
+    return found if said.gap(found.end) or said.low(found.end) in _POLITE | {"now"} else None
 
 
 def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> list[SelfStatement]:

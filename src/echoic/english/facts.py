@@ -16,6 +16,7 @@ from echoic.english.lexicon import (
     FIRMS,
     FUNCTION,
     GIVEN,
+    PLACE_WORDS,
     PLACES,
     TITLES,
     pattern,
@@ -174,6 +175,8 @@ def addressed(spot: Spot) -> RuleReading | None:
     if found is None or said.low(found.end) in _SOMEBODY:
         return None
     words = [said.low(at) for at in range(spot.at, found.end)]
+    if not (PLACE_WORDS - names.PARTICLES).isdisjoint(words):
+        return None  # "it's Victoria Station I need"
     whole = said.cased and len(words) > 1 and not any(_is_ordinary(low) or low in PLACES for low in words)
     return one(found, _introduction) if words[0] in GIVEN | TITLES or whole else None
 

@@ -185,7 +185,7 @@ class _Hearing:
         self._latest: SelfStatement | None = None
         """What the sentence before states last."""
         self._others = ""
-        """The slot whose value was said to be somebody else's, in the sentence before."""
+        """The slot whose value was said to be somebody else's, at the end of the sentence before."""
 
     def result(self) -> list[SelfStatement]:
         """The final result of everything read."""
@@ -207,6 +207,7 @@ class _Hearing:
         before = len(self._heard)
         passage.read()
         self._latest = self._heard[-1] if len(self._heard) > before else None
+        self._others = passage.others
         self._since = passage.since(len(said))
         self._greeted = greets(said)
 
@@ -250,6 +251,8 @@ class _Passage:
         self._requested = False
         self._led = phrases.condition_before(said)
         """The condition at the beginning of the sentence, and where its main clause begins."""
+        self.others = ""
+        """The slot whose value is said to be somebody else's, without that of the speaker."""
 
     def read(self) -> None:
         index, end = 0, len(self._said.tokens)
@@ -311,7 +314,8 @@ class _Passage:
             return None
         asked = "" if self._heard else self._asked
         spoken = (self._said, index, self._heard or self._previous, self.since(index), asked)
-        repair = of_another(*spoken) or corrected(*spoken)
+        taken = of_another(*spoken)
+        repair = taken or corrected(*spoken)
         if repair is None:
             if index == self._value_end and self._heard and given_up(self._said, index):
                 self._heard.pop()
@@ -320,6 +324,7 @@ class _Passage:
             return None
         self._heard.extend(repair.heard)
         self._value_end = repair.end
+        self.others = repair.heard[-1].key if taken and repair.heard[-1].retracts else ""
         return repair.end
 
     def _statement(self, index: int) -> int | None:
@@ -370,7 +375,8 @@ class _Passage:
         taken_back = withdrawn(said, reading.end, reading.heard[-1].key, denied=denied)
         others = disowned(said, reading.end) if reading.end < len(said) else None
         # "that's my husband's, mine is" is put right
-        taken_back = taken_back or (others is not None and said.low(others) not in {"mine", "mine's"})
+        if others is not None and said.low(others) not in {"mine", "mine's"}:
+            taken_back, self.others = True, reading.heard[-1].key
         if taken_back and not (asked and said.question):
             return None
         if denied:

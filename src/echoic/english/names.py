@@ -255,7 +255,7 @@ def _respelled(said: Sentence, found: Value, at: int) -> Value:
     if spelled.text[0].lower() == first:
         same = spelled.text.lower() == last.lower()
         named = f"{head} {last if same else spelled.text}".strip()
-    elif not head and len(spelled.text) >= _SPELLED_SURNAME and closed(said, spelled.end):
+    elif not head and len(spelled.text) >= _SPELLED_SURNAME and said.gap(spelled.end):
         named = f"{last} {spelled.text}"
     else:
         return found

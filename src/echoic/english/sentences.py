@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -340,16 +340,11 @@ _FULL_NAME: Final = 3
 _ASKING_AGAIN: Final = 80
 """The most characters with which an agent only asks to hear an answer again."""
 _ASKS_AGAIN: Final = pattern("answers.asks_again")
+_SORRY: Final = frozenset("i'm oh ah okay ok sorry".split())
 _AGREED: Final = pattern("answers.agreed")
 # By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
 _IS_THAT: Final = pattern("answers.is_that")
 _REGISTERED: Final = pattern("answers.registered")
-# Who a booking is for, or has made it, and words by which a sentence speaks of anybody else.
-_OF_BOOKER: Final = pattern("answers.of_booker")
-_PERSON: Final = pattern("answers.person")
-# What is kept under a caller's name; a book is under its author's.
-_KEPT: Final = pattern("answers.kept")
-_UNDER: Final = pattern("answers.under")
 # "Yes, of course." and "My name?" before it.
 _NO_NAME_YET: Final = re.compile(
     rf"(?:(?:and|what|who|me|sorry|my|full|name|mine) ){{1,4}}$|{source('answers.leading')}$"
@@ -369,12 +364,13 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     asked, said = sentences(question), sentences(answer)
     opening, other = _opening(asked, of_another=of_another) if asked else ("", False)
     said = _named_in_full(said) if opening == _NAME else said
-    of_them = opening in _OF_PATIENT and _goes_on_of_them(said[1:])
+    # the caller who is asked for theirs may speak of anybody next
+    of_them = opening in _OF_PATIENT and not _ADDRESSED.search(asked[-1].line) and _goes_on_of_them(said[1:])
     statement = _stated(opening, said[0]) if opening and said and not of_them else ""
     if asked and said and not (opening or other or of_another):
         statement = _agreed_name(asked[-1], said[0])
     if not statement:
-        return answer if other or of_another else _put_down(answer, asked, said)
+        return answer
     rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
     spelled = opening == _NAME and rest and _LETTERS.match(said[1].line)
     return " ".join([statement + ("," if spelled else "."), *rest])
@@ -393,28 +389,6 @@ def _agreed_name(asked: Sentence, said: Sentence) -> str:
     known = _REGISTERED.search(asked.line) is not None and _is_full_name(said.tokens[start:])
     known = known or (addressed is not None and addressed["name"].split()[-1] in lows)
     return f"{_NAME} {said.text(start, len(said))}" if known else ""
-
-
-def _put_down(answer: str, asked: Sequence[Sentence], said: Sequence[Sentence]) -> str:
-    """`answer` with "under my name, Ada Byron" for "it's under Ada Byron", or "it's under Byron. Ada Byron."
-
-    Not if it speaks of somebody who is meant: "My wife booked it, it's under Sarah Byron".
-    """
-    told = any(_KEPT.search(one.line) for one in (*asked, *said)) if " under " in answer else False
-    if not told or any(_OF_BOOKER.search(one.line) for one in said):
-        return answer
-    for place, one in enumerate(said):
-        found = None if one.question or _PERSON.search(one.line) else _UNDER.search(one.line)
-        at = one.at.get(found.end()) if found else None
-        if at is None or at >= len(one):
-            continue
-        given = replace(one, tokens=one.tokens[at:])
-        whole = _named_in_full([given, *said[place + 1 : place + 2]])[0]
-        if _is_full_name(_begun(whole, 0, FUNCTION)):
-            rest = [each.text(0, len(each)) + ("?" if each.question else ".") for each in said]
-            rest[place] = f"{one.text(0, at)} my name, {whole.text(0, len(whole))}."
-            return " ".join(rest)
-    return answer
 
 
 def _is_full_name(name: Sequence[Token]) -> bool:
@@ -443,10 +417,10 @@ def _named_in_full(said: list[Sentence]) -> list[Sentence]:
     return said[1:] if named and (fuller or own) else said
 
 
-def _begun(said: Sentence, start: int, ending: Collection[str] = ()) -> tuple[Token, ...]:
-    """The words of `said` from `start` to its first comma, or to one of `ending`."""
+def _begun(said: Sentence, start: int) -> tuple[Token, ...]:
+    """The words of `said` from `start` to its first comma."""
     behind = range(start + 1, len(said))
-    end = next((at for at in behind if said.gap(at) or said.low(at) in ending), len(said))
+    end = next((at for at in behind if said.gap(at)), len(said))
     return said.tokens[start:end]
 
 
@@ -477,9 +451,18 @@ def asks_about_another(question: str, *, of_another: bool = False) -> bool:
 
 
 def asks_again(text: str) -> bool:
-    """Whether the agent only asks to hear the last answer again: "Sorry?", "Could you repeat that?"."""
-    short = len(text) <= _ASKING_AGAIN
-    return short and _ASKS_AGAIN.search("".join(one.line for one in sentences(text))) is not None
+    """Whether the agent only asks to hear the last answer again: "Sorry?", "Could you repeat that?".
+
+    "Sorry." and "I'm sorry" are rather said of what the caller told.
+    """
+    if len(text) > _ASKING_AGAIN:
+        return False
+    said = sentences(text)
+    line = "".join(one.line for one in said)
+    lows = frozenset(line.split())
+    if "sorry" in lows <= _SORRY:
+        return len(lows) == 1 and (said[-1].question or not said[-1].cased)
+    return _ASKS_AGAIN.search(line) is not None
 
 
 def speaks_of_another(text: str, *, of_another: bool, by_agent: bool, asked: str = "") -> bool:
@@ -796,18 +779,17 @@ def _in_order(digits: str, among: str) -> bool:
 # -- another voice, known by words alone: "I'll hand you over to Mei", "me again"
 
 _AWAY: Final = pattern("telephone.away")
+# "My boss wants a word", which may be said of a talk at another time.
+_WANTED: Final = pattern("telephone.wanted")
 _STAYS: Final = pattern("telephone.stays")
 _BACK: Final = pattern("telephone.back")
 _NAMES: Final = pattern("telephone.names")
 _OF_THEM: Final = pattern("telephone.of_them")
 # "Hello? Hello?" asks whether anybody is there.
 _GREETS_ANEW: Final = re.compile(r"(?:hello|hi|hiya|hey) (?!(?:hello|hi|are you|is (?:any|some)) ?)")
-_MAY_GREET: Final = re.compile(r"\W{0,8}(?:hello|hi|hey)", re.IGNORECASE)
 _SAYS_WHO: Final = re.compile(r"\b(?:i'm|i am) (?!still|back|here|sorry|afraid|not|just|going)")
 _OPENS: Final = 3
 """Sentences with which somebody who begins to speak says who they are."""
-_CALLING: Final = 2
-"""Words beside the names of those who are called."""
 # Every text that gives the telephone away contains one of these; others need not be cut into sentences.
 _MAY: Final = re.compile(
     r"\b(?:i?ll|will|me|to|gonna|i)(?: just| quickly)? (?:hand|pass|put|give|switch)\b"
@@ -816,12 +798,19 @@ _MAY: Final = re.compile(
 )
 
 
-def hands_over(text: str) -> bool:
-    """Whether `text` gives the telephone to somebody: "I'll put my wife on"."""
+def hands_over(text: str, reply: str = "") -> bool:
+    """Whether `text` gives the telephone to somebody: "I'll put my wife on".
+
+    Who only "wants a word" has not got it if the agent's `reply` asks the caller for a name.
+    """
     if not _MAY.search(text):
         return False
-    said = sentences(text)
-    return any(_goes_away(one, then) for one, then in itertools.zip_longest(said, said[1:]))
+    said, asked = sentences(text), sentences(reply)
+    named = bool(asked) and ("name " in asked[-1].line or _opening(asked, of_another=False)[0] == _NAME)
+    given = (_AWAY,) if named else (_AWAY, _WANTED)
+    return any(
+        _goes_away(one, then, away) for one, then in itertools.zip_longest(said, said[1:]) for away in given
+    )
 
 
 def takes_over(text: str, *, at_once: bool = False) -> bool:
@@ -837,35 +826,6 @@ def takes_over(text: str, *, at_once: bool = False) -> bool:
     return any(_of_person(_NAMES, one) for one in said[:2])
 
 
-def called_before(text: str, before: str) -> frozenset[str]:
-    """The names by which somebody introduces themselves who was called with them `before`, in the last words
-    of the user: "Femi? Come and tell him what you get.", "Hello, Femi here."
-
-    Somebody else, unless the user has given that name as their own: nobody greets again to say it.
-    """
-    if not _MAY_GREET.match(text):
-        return frozenset()
-    said = sentences(text)[:_OPENS]
-    words = [token for one in sentences(before) for token in one.tokens]
-    # "Yes, Baker, Tom." calls nobody
-    calls = sum(not token.capital or token.low.partition("'")[0] in FUNCTION for token in words) >= _CALLING
-    if not (said and calls and _GREETS_ANEW.match(said[0].line)):
-        return frozenset()
-    return _introduced(said) & {token.low.partition("'")[0] for token in words}
-
-
-def own_names(text: str) -> frozenset[str]:
-    """Words of the names by which who says `text` introduces themselves, and those beside them."""
-    said = sentences(text)
-    told = (token.low for one in said[:2] for token in one.tokens)
-    return frozenset(told if _introduced(said) else ())
-
-
-def _introduced(said: Iterable[Sentence]) -> frozenset[str]:
-    found = (_of_person(_NAMES, one) for one in said)
-    return frozenset(one[one.lastindex] for one in found if one and one.lastindex)
-
-
 def is_back(text: str) -> bool:
     """Whether `text` says that the one who gave the telephone away speaks again: "me again"."""
     return any(_of_person(_BACK, said) for said in sentences(text)[:_OPENS])
@@ -876,9 +836,9 @@ def speaks_of_them(text: str) -> bool:
     return _OF_THEM.match("".join(said.line for said in sentences(text)[:_OPENS])) is not None
 
 
-def _goes_away(said: Sentence, then: Sentence | None) -> bool:
-    """Whether `said` gives the telephone away, and neither it nor `then`, the next, takes that back."""
-    found = _of_person(_AWAY, said)
+def _goes_away(said: Sentence, then: Sentence | None, away: re.Pattern[str]) -> bool:
+    """Whether `said` gives the telephone `away`, and neither it nor `then`, the next, takes that back."""
+    found = _of_person(away, said)
     if found is None or _STAYS.search(said.line, found.end()):
         return False
     return then is None or not _STAYS.match(then.line)

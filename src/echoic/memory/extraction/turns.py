@@ -21,12 +21,10 @@ from echoic.english.sentences import (
     Dictation,
     asks_about_another,
     asks_again,
-    called_before,
     completed,
     hands_over,
     is_back,
     may_give_number,
-    own_names,
     sentences,
     speaks_of_another,
     speaks_of_them,
@@ -304,42 +302,29 @@ def hushes(text: str) -> bool:
 
 
 def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
-    """Ids of the turns under the user's name of those who had their telephone.
+    """Ids of the turns under the user's name of those to whom they gave the telephone.
 
     From "I'll hand you over to Mei" to "me again", or until Mei gives it back. If nobody says a
-    name next, the user has kept it. Who is called by the user and answers in their place need not be given
-    it.
+    name next, the user has kept it.
     """
     ids: set[str] = set()
-    own: list[tuple[str, str]] = []
-    given = away = False
-    asked = last = ""
+    away = False
+    gave = asked = last = ""
     for turn in turns:
         heard = turn.heard_text
         if not of_user(turn):
             asked, last = (heard, "") if turn.speaker == "agent" else (asked, last)
             continue
-        if given:
-            away = takes_over(heard, at_once=bool(last)) and not is_back(heard)
+        if gave:
+            away = takes_over(heard, at_once=bool(last)) and hands_over(gave, asked) and not is_back(heard)
         elif away:
             away = not (is_back(heard) or speaks_of_them(heard))
-        elif last:
-            called = called_before(heard, last)
-            away = bool(called and called - _own_names(own, called)) and not is_back(heard)
         if away:
             ids.add(turn.id)
-        else:
-            own.append((asked, heard))
         gives = hands_over(heard)
-        given, away = gives and not away, away and not gives
+        gave, away = heard if gives and not away else "", away and not gives
         asked, last = "", "" if turn.id in ids else heard
     return frozenset(ids)
-
-
-def _own_names(told: Iterable[tuple[str, str]], among: frozenset[str]) -> frozenset[str]:
-    """The names of `among` that the user gave as their own; `told` are what was asked and what they said."""
-    naming = [(asked, said) for asked, said in told if any(name in fold(said) for name in among)]
-    return frozenset(name for asked, said in naming for name in own_names(completed(asked, said)))
 
 
 def asked_in(before: Turn | None) -> str:
