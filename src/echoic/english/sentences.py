@@ -450,12 +450,19 @@ def asks_about_another(question: str, *, of_another: bool = False) -> bool:
     return bool(asked) and _opening(asked, of_another=of_another)[1]
 
 
+# Others need not be cut into sentences.
+_MAY_ASK_AGAIN: Final = re.compile(
+    r"sorry|pardon|what|again|hello|repeat|once|time|missed|catch|hear|get|make out|broke|cut|break|there",
+    re.IGNORECASE,
+)
+
+
 def asks_again(text: str) -> bool:
     """Whether the agent only asks to hear the last answer again: "Sorry?", "Could you repeat that?".
 
     "Sorry." and "I'm sorry" are rather said of what the caller told.
     """
-    if len(text) > _ASKING_AGAIN:
+    if len(text) > _ASKING_AGAIN or not _MAY_ASK_AGAIN.search(text):
         return False
     said = sentences(text)
     line = "".join(one.line for one in said)
