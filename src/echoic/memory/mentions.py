@@ -379,12 +379,17 @@ class TextPassage:
         digits = re.sub(r"\D", "", claim.text)
         is_only_number = source and is_bare(self.text)
         least = _LEAST_GIVEN if source else _LEAST_REPEATED
+        said = [(run, view.origin(*at)) for view in self._views for run, *at in runs(view)]
         return joined(
-            view.origin(start, end)
-            for view in self._views
-            for run, start, end in runs(view)
-            if is_only_number or (len(run) >= least and run in digits)
+            at
+            for run, at in said
+            if is_only_number or (len(run) >= least and run in digits and (source or self._is_alone(run, at)))
         )
+
+    def _is_alone(self, run: str, at: Span) -> bool:
+        """Whether the clause says only this number, where "a refund of 412 pounds" counts something."""
+        first, last = self.clause(at)
+        return is_bare(self.text[first : at[0]] + run + self.text[at[1] : last])
 
     def sentence(self, at: Span) -> Span:
         return self._between(_SENTENCE_END, at, at)
