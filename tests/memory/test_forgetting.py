@@ -179,6 +179,11 @@ OTHER_NUMBERS = [
     ("birthday", "May 4, 1950", "It costs 4.5 and 19.50"),
     ("birthday", "May 4, 1950", "My order is 40519507"),
     ("birthday", "May 4, 1950", "On May 4, 1960 people came"),
+    ("birthday", "May 4, 1950", "My order number is 451950"),
+    ("birthday", "May 4, 1950", "My order number is four five one nine five oh"),
+    ("birth_year", "1950", "My house was built in nineteen fifty"),
+    ("membership", "11-08-24", "My flight is on the eleventh of August twenty twenty four"),
+    ("membership", "12-05-2031", "My holiday is on 12 May 2031"),
     ("birthday", "May 4", "My dentist is on the fourth of May at nine"),
     ("birthday", "May 4", "I may need four of them"),
     ("age", "74", "I take bus seventy four to town every day"),
@@ -200,6 +205,24 @@ def test_what_only_shares_digits_or_letters_stays(key, value, said):
         for at, text in enumerate(("Hello there", "I live in Leeds", said))
     ]
     assert said_in(turns, [memory]) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("membership", "11-08-24", "It's 110824"),
+        ("sort_code", "20-10-45", "two oh one oh four five"),
+        ("birthday", "May 4, 1950", "It's 04051950"),
+        ("birthday", "04/05/1950", "The fourth of May nineteen fifty"),
+        ("passport_expiry", "2027-05-04", "The fourth of May 2027"),
+        ("birth_year", "1950", "I was born in nineteen fifty"),
+        ("pin", "1950", "nineteen fifty"),
+    ],
+)
+def test_a_day_is_found_by_name_and_a_number_like_it_in_figures(key, value, said):
+    memory = Memory(id="m", key=key, text=value, valid_from=datetime.now(UTC), source=("t",))
+    turns = [Turn(id="0", conversation="c", speaker="user", text=said)]
+    assert said_in(turns, [memory]) == {"0": [(0, len(said))]}
 
 
 async def test_a_turn_that_says_it_in_another_way_is_not_learned_from_meanwhile(memory):
