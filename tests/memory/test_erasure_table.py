@@ -429,15 +429,16 @@ async def test_what_was_said_beside_forgotten_words_outlives_an_interrupted_open
             assert [turn.text for turn in turns] == ["[forgotten]. I take insulin."]
 
 
+@pytest.mark.parametrize("between", [" and ", ", ", ". "])
 @pytest.mark.parametrize("chosen", [{"asked": "asks"}, {"id": "said"}], ids=["asked", "id"])
 async def test_words_that_no_memory_says_do_not_come_back_with_the_turn_of_a_forgotten_memory(
-    tmp_path: Path, chosen: dict[str, str]
+    tmp_path: Path, chosen: dict[str, str], between: str
 ):
     url = f"sqlite:///{tmp_path}/e.db"
     async with opened(url, None) as memory:
         call = await memory.user(USER).conversation("c")
         await call.append(
-            Turn(speaker="user", text="I live in Leeds and my neighbour plays the zanqrimo.", id="said")
+            Turn(speaker="user", text=f"I live in Leeds{between}my neighbour plays the zanqrimo.", id="said")
         )
         await memory.distil()
         assert [fact.text for fact in await memory.user(USER).facts()] == ["Leeds"]

@@ -501,15 +501,15 @@ def _in_turns(
     """The changes to turns, and what removes the same words from other records."""
     records = {record.id: record for record in scanned}
     turns = [turn_of(record) for record in scanned]
-    heard = said_in(turns, memories)
-    # the part that an agent did not get to say is stored too
-    unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
+    said = _said(turns, memories)
+    # a backup in which this is made again holds only these
+    stored = [memory for memory in memories if memory.id]
+    said_again = said if len(stored) == len(memories) else _said(turns, stored)
     found, claims = Destroyed(), claims_of(memories)
     left: dict[str, str] = {}
     for turn in turns:
-        spans = heard.get(turn.id, [])
-        all_spans = spans if turn.heard is None else unheard.get(turn.id, [])
-        told = spans, all_spans
+        spans, all_spans = said[turn.id]
+        told = said_again[turn.id]
         if turn.id in whole and turn.text != FORGOTTEN:
             spans, all_spans = [(0, len(turn.heard_text))], [(0, len(turn.text))]
         if turn.id in parts:
@@ -524,6 +524,19 @@ def _in_turns(
         else:
             found.kept += mentioned_in(turn, claims)
     return found, _Redacting(memories, {old: new for old, new in left.items() if old})
+
+
+def _said(
+    turns: Sequence[Turn], memories: Sequence[Memory]
+) -> dict[str, tuple[Sequence[Span], Sequence[Span]]]:
+    """By turn, where the heard and where the generated words say one of `memories`."""
+    heard = said_in(turns, memories)
+    # the part that an agent did not get to say is stored too
+    unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
+    return {
+        turn.id: (heard.get(turn.id, []), (heard if turn.heard is None else unheard).get(turn.id, []))
+        for turn in turns
+    }
 
 
 def _letters(turn: Turn, heard: Sequence[Span], text: Sequence[Span]) -> list[str]:
