@@ -31,6 +31,7 @@ from echoic.memory.records import (
     SAID,
     TURN,
     is_unlearned,
+    record_of_memory,
     scan_all,
 )
 from echoic.memory.retraction import take_back_turns
@@ -38,6 +39,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.sharing import GLOBAL_KINDS, Verdict
 from echoic.session.call_record import CallRecord, TypedTurn, note_typed, read_calls, read_exchanges
 from echoic.stores import store_from
+from echoic.stores.base import Put
 from echoic.types import Memory, Turn
 
 SISTER = "My sister is called Marta"
@@ -262,6 +264,32 @@ async def test_a_memory_goes_with_the_words_of_the_turn_it_was_learned_from(dest
         assert learned not in left, left
         await ana.forget(key="last_name")
         assert "bees" in str(await ana.facts())
+
+
+@pytest.mark.parametrize(
+    ("said", "kept", "key"),
+    [
+        ("I live in Leeds with my two cats.", "Has two cats", "home"),
+        (
+            "My number is 07700 900412, call after six as I work nights.",
+            "Works nights, calls after six",
+            "phone",
+        ),
+        ("My sister Quillonda keeps bees.", "Bees are kept by a relative", "sister_name"),
+    ],
+)
+@pytest.mark.parametrize("destroyed", [True, False])
+async def test_what_a_model_learned_of_another_matter_stays(memory, destroyed, said, kept, key):
+    ana = memory.user("ana")
+    call = await say(ana, "monday", f"user: {said}")
+    (turn,) = await call.turns()
+    learned = Memory(
+        id="m", key=None, text=kept, author="ana", valid_from=datetime.now(UTC), source=(turn.id,)
+    )
+    await ana.backing_store.write(ana.scope, [Put(record=record_of_memory(learned))])
+    assert await ana.get(key)
+    await (ana.forget(key=key) if destroyed else ana.delete(key))
+    assert [fact.text for fact in await ana.facts()] == [kept]
 
 
 def is_told(text):

@@ -166,7 +166,7 @@ async def derived_from(
     """The user's other memories that say one of `memories`, whatever else they say.
 
     Alone, the text of a memory may not show it, where the turn and its neighbours do: also those without a
-    key that say what all turns they were learned from lose, as these are `rewritten`.
+    key that say a value which all turns they were learned from lose, as these are `rewritten`.
     """
     if not memories:
         return []
@@ -196,12 +196,12 @@ def _was_lost(
     after: Mapping[str, frozenset[str]],
     values: frozenset[str],
 ) -> bool:
-    """Whether a value, or most of what `memory` says, was only in the words that its turns lose."""
+    """Whether `memory` says one of `values` that was only in the words that its turns lose."""
     if memory.key is not None or not memory.source or not before.keys() >= {*memory.source}:
         return False
     said, left = content_stems(memory.text), {stem for turn in memory.source for stem in after[turn]}
     lost = {stem for turn in memory.source for stem in before[turn] & said} - left
-    return not lost.isdisjoint(values) or len(lost) > len(said & left)
+    return not lost.isdisjoint(values)
 
 
 def told_by(memory: Memory) -> str:
