@@ -8,6 +8,7 @@ import json
 import re
 import threading
 import unicodedata
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -290,6 +291,22 @@ async def test_what_a_model_learned_of_another_matter_stays(memory, destroyed, s
     assert await ana.get(key)
     await (ana.forget(key=key) if destroyed else ana.delete(key))
     assert [fact.text for fact in await ana.facts()] == [kept]
+
+
+async def test_turns_are_chosen_off_the_event_loop(memory, monkeypatch):
+    ana = memory.user("ana")
+    await say(ana, "monday", "user: My phone number is 07700 900123.")
+    threads, mentioned_in = [], retraction.mentioned_in
+
+    def noted(turn, claims):
+        threads.append(threading.current_thread())
+        return mentioned_in(turn, claims)
+
+    monkeypatch.setattr(retraction, "mentioned_in", noted)
+    phone = replace(await ana.get("phone"), text="07700900124", source=())
+    await retraction.unlearn_turns(ana.backing_store, ana.scope, [phone])
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 def is_told(text):

@@ -374,14 +374,21 @@ async def unlearn_turns(
     claims = claims_of(forgotten)
     if not heard_in and not values:
         return
-    chosen: dict[str, list[str]] = {}
-    for record in await scan_all(store, scope, TURN):
-        if is_unlearned(record) or (TURN, record.id) in spared:
-            continue
-        turn = turn_of(record)
-        if turn.id in heard_in or _says(turn, values) or mentioned_in(turn, claims):
-            chosen.setdefault(record.key or "", []).append(record.id)
-    for conversation, turns in chosen.items():
+    records = [
+        record
+        for record in await scan_all(store, scope, TURN)
+        if not is_unlearned(record) and (TURN, record.id) not in spared
+    ]
+
+    def choose() -> dict[str, list[str]]:
+        chosen: dict[str, list[str]] = {}
+        for record, turn in zip(records, map(turn_of, records), strict=True):
+            if turn.id in heard_in or _says(turn, values) or mentioned_in(turn, claims):
+                chosen.setdefault(record.key or "", []).append(record.id)
+        return chosen
+
+    # in a thread, since it reads every word
+    for conversation, turns in (await asyncio.to_thread(choose)).items():
         await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
 
 
