@@ -141,6 +141,11 @@ def test_an_order_about_what_was_told_is_one(said):
         "No, don't remember the number.",
         "Don't remember the exact date.",
         "Sorry, don't remember that.",
+        "Don't keep that date, the hall is taken.",
+        "Don't save that date for me, I'm away.",
+        "Don't keep the last number, read the first one.",
+        "Don't keep that name, call him Rex.",
+        "Don't write that name down.",
     ],
 )
 def test_the_same_verbs_in_another_sense_are_no_request(said):
@@ -152,7 +157,7 @@ def test_the_same_verbs_in_another_sense_are_no_request(said):
     [
         "Actually don't keep that number.",
         "Don't write that address down.",
-        "Could you not keep that name, please?",
+        "Could you not keep that number, please?",
         "No, don't put that number on file.",
         "Could you not have that written?",
         "Can you not write that down?",

@@ -429,15 +429,16 @@ async def test_what_was_said_beside_forgotten_words_outlives_an_interrupted_open
             assert [turn.text for turn in turns] == ["[forgotten]. I take insulin."]
 
 
+@pytest.mark.parametrize("between", [" and ", ", ", ". "])
 @pytest.mark.parametrize("chosen", [{"asked": "asks"}, {"id": "said"}], ids=["asked", "id"])
 async def test_words_that_no_memory_says_do_not_come_back_with_the_turn_of_a_forgotten_memory(
-    tmp_path: Path, chosen: dict[str, str]
+    tmp_path: Path, chosen: dict[str, str], between: str
 ):
     url = f"sqlite:///{tmp_path}/e.db"
     async with opened(url, None) as memory:
         call = await memory.user(USER).conversation("c")
         await call.append(
-            Turn(speaker="user", text="I live in Leeds and my neighbour plays the zanqrimo.", id="said")
+            Turn(speaker="user", text=f"I live in Leeds{between}my neighbour plays the zanqrimo.", id="said")
         )
         await memory.distil()
         assert [fact.text for fact in await memory.user(USER).facts()] == ["Leeds"]
@@ -448,6 +449,26 @@ async def test_words_that_no_memory_says_do_not_come_back_with_the_turn_of_a_for
     shutil.copy(tmp_path / "old.db", tmp_path / "e.db")
     async with opened(url, None) as memory:
         assert memory.forgotten_again
+    assert b"anqrimo" not in files_at(tmp_path / "e.db")
+
+
+async def test_an_item_that_lost_only_the_words_of_a_memory_outlives_the_restore_of_a_backup(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/e.db"
+    said = "My phone number is 07700 900412. My neighbour plays the zanqrimo."
+    notes = {"call": "Call 07700 900412, she likes tea", "said": said}
+    async with opened(url, None) as memory:
+        user = memory.user(USER)
+        await (await user.conversation("c")).append(Turn(speaker="user", text=said, id="said"))
+        await memory.distil()
+        for name, text in notes.items():
+            await user.items("note").set(name, {"text": text})
+    shutil.copy(tmp_path / "e.db", tmp_path / "old.db")
+    async with opened(url, None) as memory:
+        await memory.user(USER).forget(id="said")
+    shutil.copy(tmp_path / "old.db", tmp_path / "e.db")
+    async with opened(url, None) as memory:
+        items = {item.name: item.value for item in await memory.user(USER).items("note").all()}
+    assert items == {"call": {"text": "[forgotten], she likes tea"}}
     assert b"anqrimo" not in files_at(tmp_path / "e.db")
 
 

@@ -220,6 +220,25 @@ async def test_every_part_of_a_number_is_destroyed_with_it(ana, in_parts):
     ]
 
 
+async def test_what_an_agent_counts_behind_a_number_in_parts_is_no_part_of_it(ana):
+    others = ["Your parcel 770 weighs 900 grams.", "Your refund of 412 pounds is on its way."]
+    said = [
+        (USER, "My phone number is 07700 900412."),
+        (AGENT, "I have 07700 900412."),
+        (USER, "Yes, my number is 07700 900412."),
+        (AGENT, "Okay, nine hundred."),
+        *((AGENT, text) for text in others),
+    ]
+    call = await ana.conversation("call")
+    for speaker, text in said:
+        await call.append(Turn(speaker=speaker, text=text))
+        await call.learn()
+    await ana.forget(key="phone")
+    turns = [turn.text for turn in await call.turns()]
+    assert turns[4:] == others
+    assert turns[3] == "Okay, [forgotten]."
+
+
 async def test_every_part_of_a_number_is_hidden_that_is_taken_back_in_the_call(ana, in_parts):
     await in_parts.append(Turn(speaker=USER, text="Actually, forget my phone number."))
     await in_parts.learn()

@@ -8,6 +8,7 @@ import json
 import re
 import threading
 import unicodedata
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from echoic.memory.records import (
     SAID,
     TURN,
     is_unlearned,
+    record_of_memory,
     scan_all,
 )
 from echoic.memory.retraction import take_back_turns
@@ -38,6 +40,7 @@ from echoic.memory.service import MemoryService
 from echoic.memory.sharing import GLOBAL_KINDS, Verdict
 from echoic.session.call_record import CallRecord, TypedTurn, note_typed, read_calls, read_exchanges
 from echoic.stores import store_from
+from echoic.stores.base import Put
 from echoic.types import Memory, Turn
 
 SISTER = "My sister is called Marta"
@@ -179,6 +182,11 @@ OTHER_NUMBERS = [
     ("birthday", "May 4, 1950", "It costs 4.5 and 19.50"),
     ("birthday", "May 4, 1950", "My order is 40519507"),
     ("birthday", "May 4, 1950", "On May 4, 1960 people came"),
+    ("birthday", "May 4, 1950", "My order number is 451950"),
+    ("birthday", "May 4, 1950", "My order number is four five one nine five oh"),
+    ("birth_year", "1950", "My house was built in nineteen fifty"),
+    ("membership", "11-08-24", "My flight is on the eleventh of August twenty twenty four"),
+    ("membership", "12-05-2031", "My holiday is on 12 May 2031"),
     ("birthday", "May 4", "My dentist is on the fourth of May at nine"),
     ("birthday", "May 4", "I may need four of them"),
     ("age", "74", "I take bus seventy four to town every day"),
@@ -200,6 +208,24 @@ def test_what_only_shares_digits_or_letters_stays(key, value, said):
         for at, text in enumerate(("Hello there", "I live in Leeds", said))
     ]
     assert said_in(turns, [memory]) == {}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("membership", "11-08-24", "It's 110824"),
+        ("sort_code", "20-10-45", "two oh one oh four five"),
+        ("birthday", "May 4, 1950", "It's 04051950"),
+        ("birthday", "04/05/1950", "The fourth of May nineteen fifty"),
+        ("passport_expiry", "2027-05-04", "The fourth of May 2027"),
+        ("birth_year", "1950", "I was born in nineteen fifty"),
+        ("pin", "1950", "nineteen fifty"),
+    ],
+)
+def test_a_day_is_found_by_name_and_a_number_like_it_in_figures(key, value, said):
+    memory = Memory(id="m", key=key, text=value, valid_from=datetime.now(UTC), source=("t",))
+    turns = [Turn(id="0", conversation="c", speaker="user", text=said)]
+    assert said_in(turns, [memory]) == {"0": [(0, len(said))]}
 
 
 async def test_a_turn_that_says_it_in_another_way_is_not_learned_from_meanwhile(memory):
@@ -239,6 +265,48 @@ async def test_a_memory_goes_with_the_words_of_the_turn_it_was_learned_from(dest
         assert learned not in left, left
         await ana.forget(key="last_name")
         assert "bees" in str(await ana.facts())
+
+
+@pytest.mark.parametrize(
+    ("said", "kept", "key"),
+    [
+        ("I live in Leeds with my two cats.", "Has two cats", "home"),
+        (
+            "My number is 07700 900412, call after six as I work nights.",
+            "Works nights, calls after six",
+            "phone",
+        ),
+        ("My sister Quillonda keeps bees.", "Bees are kept by a relative", "sister_name"),
+    ],
+)
+@pytest.mark.parametrize("destroyed", [True, False])
+async def test_what_a_model_learned_of_another_matter_stays(memory, destroyed, said, kept, key):
+    ana = memory.user("ana")
+    call = await say(ana, "monday", f"user: {said}")
+    (turn,) = await call.turns()
+    learned = Memory(
+        id="m", key=None, text=kept, author="ana", valid_from=datetime.now(UTC), source=(turn.id,)
+    )
+    await ana.backing_store.write(ana.scope, [Put(record=record_of_memory(learned))])
+    assert await ana.get(key)
+    await (ana.forget(key=key) if destroyed else ana.delete(key))
+    assert [fact.text for fact in await ana.facts()] == [kept]
+
+
+async def test_turns_are_chosen_off_the_event_loop(memory, monkeypatch):
+    ana = memory.user("ana")
+    await say(ana, "monday", "user: My phone number is 07700 900123.")
+    threads, mentioned_in = [], retraction.mentioned_in
+
+    def noted(turn, claims):
+        threads.append(threading.current_thread())
+        return mentioned_in(turn, claims)
+
+    monkeypatch.setattr(retraction, "mentioned_in", noted)
+    phone = replace(await ana.get("phone"), text="07700900124", source=())
+    await retraction.unlearn_turns(ana.backing_store, ana.scope, [phone])
+    assert threads
+    assert threading.current_thread() not in threads
 
 
 def is_told(text):

@@ -480,13 +480,20 @@ async def destroyed(
     """
     records = await scan_all(store, scope, TURN)
     # in a thread, since it reads every word; a record changed meanwhile conflicts, and all is read again
-    found, redacting = await asyncio.to_thread(_in_turns, records, memories, whole, parts)
+    found, redacting, again = await asyncio.to_thread(_in_turns, records, memories, whole, parts)
     turns = [change for change in found.changes if isinstance(change, Put)]
     reworded = any(isinstance(change, Reworded) for change in found.changes)  # others may repeat its words
     for kind in (CONVERSATION, RESULT, ITEM, INDEXED_ITEM):
-        puts = await asyncio.to_thread(redacting.changes, await scan_all(store, scope, kind))
+        held = await scan_all(store, scope, kind)
+        puts = await asyncio.to_thread(redacting.changes, held)
         if reworded and kind != CONVERSATION:
-            puts = [Reworded(record=put.record, expect=put.expect, was=put.was) for put in puts]
+            same = {put.record.id: put.record.data for put in await asyncio.to_thread(again.changes, held)}
+            puts = [
+                put
+                if same.get(put.record.id) == put.record.data
+                else Reworded(record=put.record, expect=put.expect, was=put.was)
+                for put in puts
+            ]
         found.changes += puts
     found.changes += await _derived(store, scope, memories, turns, redacting)
     return found
@@ -497,19 +504,22 @@ def _in_turns(
     memories: Sequence[Memory],
     whole: Collection[str],
     parts: Mapping[str, Sequence[Span]],
-) -> tuple[Destroyed, _Redacting]:
-    """The changes to turns, and what removes the same words from other records."""
+) -> tuple[Destroyed, _Redacting, _Redacting]:
+    """The changes to turns, and what removes the same words from other records: now, and in a backup."""
     records = {record.id: record for record in scanned}
     turns = [turn_of(record) for record in scanned]
-    heard = said_in(turns, memories)
-    # the part that an agent did not get to say is stored too
-    unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
+    said = _said(turns, memories)
+    # a backup in which this is made again holds only these
+    stored = [memory for memory in memories if memory.id]
+    said_again = said if len(stored) == len(memories) else _said(turns, stored)
     found, claims = Destroyed(), claims_of(memories)
     left: dict[str, str] = {}
+    left_again: dict[str, str] = {}
     for turn in turns:
-        spans = heard.get(turn.id, [])
-        all_spans = spans if turn.heard is None else unheard.get(turn.id, [])
-        told = spans, all_spans
+        spans, all_spans = said[turn.id]
+        told = said_again[turn.id]
+        if any(told):
+            left_again |= _rest(turn, _without(turn, *told))
         if turn.id in whole and turn.text != FORGOTTEN:
             spans, all_spans = [(0, len(turn.heard_text))], [(0, len(turn.text))]
         if turn.id in parts:
@@ -520,10 +530,29 @@ def _in_turns(
             new = _without(turn, spans, all_spans)
             put = Put if _letters(turn, *told) == _letters(turn, spans, all_spans) else Reworded
             found.changes.append(put.over(records[turn.id], _record(records[turn.id], new, spans)))
-            left |= {turn.text: new.text, turn.heard_text: new.heard_text}
+            left |= _rest(turn, new)
         else:
             found.kept += mentioned_in(turn, claims)
-    return found, _Redacting(memories, {old: new for old, new in left.items() if old})
+    return found, _Redacting(memories, left), _Redacting(stored, left_again)
+
+
+def _rest(turn: Turn, new: Turn) -> dict[str, str]:
+    """What the texts of `turn` become."""
+    texts = {turn.text: new.text, turn.heard_text: new.heard_text}
+    return {old: left for old, left in texts.items() if old}
+
+
+def _said(
+    turns: Sequence[Turn], memories: Sequence[Memory]
+) -> dict[str, tuple[Sequence[Span], Sequence[Span]]]:
+    """By turn, where the heard and where the generated words say one of `memories`."""
+    heard = said_in(turns, memories)
+    # the part that an agent did not get to say is stored too
+    unheard = said_in([replace(turn, heard=None) for turn in turns if turn.heard is not None], memories)
+    return {
+        turn.id: (heard.get(turn.id, []), (heard if turn.heard is None else unheard).get(turn.id, []))
+        for turn in turns
+    }
 
 
 def _letters(turn: Turn, heard: Sequence[Span], text: Sequence[Span]) -> list[str]:

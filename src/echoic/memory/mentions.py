@@ -129,7 +129,7 @@ class Claim:
     named: bool
     """Whether the value is capitalised."""
     telling: bool
-    """Whether the value is unique: an e-mail address, a number of four digits or more."""
+    """Whether the value is unique: an e-mail address, a number of four digits or more that is no year."""
 
     @classmethod
     def of(cls, memory: Memory) -> Claim:
@@ -139,15 +139,19 @@ class Claim:
         content = [word.stem for word in (keyed if says_so else cut_up(memory.text)) if not word.stop]
         whole = {word.stem for word in cut_up(said) if not word.stop and word.text not in _GENERIC}
         whole -= {stem_of("user"), stem_of("user's"), fold(memory.author or "")}
+        about = subject_of(memory.key or "")
+        is_year = stem_of("year") in about and len(memory.text) == LONG and memory.text.isdecimal()
         return cls(
             key=memory.key,
             value=tuple(content or [word.stem for word in cut_up(memory.text)]),
             text=" ".join(word.text for word in keyed) if says_so else fold(memory.text).strip(" .!?"),
-            subject=subject_of(memory.key or ""),
+            subject=about,
             stems=frozenset(whole),
             sources=frozenset(memory.source),
             named=memory.text[:1].isupper() and not says_so,
-            telling=says_so or "@" in memory.text or sum(c.isdigit() for c in memory.text) >= LONG,
+            telling=says_so
+            or "@" in memory.text
+            or (sum(c.isdigit() for c in memory.text) >= LONG and not is_year),
         )
 
     @property
@@ -165,7 +169,9 @@ class Claim:
         """How an address, a day or a number may be said, in a view of a text."""
         if "@" in self.text:
             return _address(self.text)
-        if days := _days(self.text):
+        # a sort code or a membership number may look like a day: "11-08-24"
+        is_day = not _SHORT_DAY.fullmatch(self.text) or not _OF_DAYS.isdisjoint(self.subject)
+        if is_day and (days := _days(self.text)):
             return re.compile("|".join(map(_day, days)), re.IGNORECASE)
         if self.telling and self.figures:
             between = r"[\s().\-]*"
@@ -237,6 +243,8 @@ def _address(text: str) -> re.Pattern[str]:
 _Day = tuple[int | None, int, int]
 """A year, with two digits if no more were said, a month, and a day."""
 _NUMERIC_DAY: Final = re.compile(r"([0-9]{1,4})[/.-]([0-9]{1,2})[/.-]([0-9]{2,4})")
+_SHORT_DAY: Final = re.compile(r"[0-9]{1,2}[/.-][0-9]{1,2}[/.-][0-9]{2,4}")
+_OF_DAYS: Final = frozenset(map(stem_of, "birthday date day anniversary".split()))
 _APART: Final = r"(?:[\s,./-]|\b(?:of|the|in)\b)+"
 
 
@@ -274,8 +282,10 @@ def _day(said: _Day) -> str:
     ways += [
         rf"0?{first}{apart}0?{second}{apart}{born}"
         for first, second in ((day, month), (month, day))
-        for apart, born in ((r"[\s/.-]*", full), ("[/.-]", short))
+        for apart, born in ((r"[\s/.-]+", full), ("[/.-]", short))
     ]
+    # without marks only with every zero: "451950" is another number
+    ways += [rf"{first:02}\s*{second:02}\s*{full}" for first, second in ((day, month), (month, day))]
     return rf"{START}(?:{'|'.join(ways)}){END}"
 
 
@@ -379,12 +389,17 @@ class TextPassage:
         digits = re.sub(r"\D", "", claim.text)
         is_only_number = source and is_bare(self.text)
         least = _LEAST_GIVEN if source else _LEAST_REPEATED
+        said = [(run, view.origin(*at)) for view in self._views for run, *at in runs(view)]
         return joined(
-            view.origin(start, end)
-            for view in self._views
-            for run, start, end in runs(view)
-            if is_only_number or (len(run) >= least and run in digits)
+            at
+            for run, at in said
+            if is_only_number or (len(run) >= least and run in digits and (source or self._is_alone(run, at)))
         )
+
+    def _is_alone(self, run: str, at: Span) -> bool:
+        """Whether the clause says only this number, where "a refund of 412 pounds" counts something."""
+        first, last = self.clause(at)
+        return is_bare(self.text[first : at[0]] + run + self.text[at[1] : last])
 
     def sentence(self, at: Span) -> Span:
         return self._between(_SENTENCE_END, at, at)

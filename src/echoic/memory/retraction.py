@@ -166,7 +166,7 @@ async def derived_from(
     """The user's other memories that say one of `memories`, whatever else they say.
 
     Alone, the text of a memory may not show it, where the turn and its neighbours do: also those without a
-    key that say what all turns they were learned from lose, as these are `rewritten`.
+    key that say a value which all turns they were learned from lose, as these are `rewritten`.
     """
     if not memories:
         return []
@@ -196,12 +196,12 @@ def _was_lost(
     after: Mapping[str, frozenset[str]],
     values: frozenset[str],
 ) -> bool:
-    """Whether a value, or most of what `memory` says, was only in the words that its turns lose."""
+    """Whether `memory` says one of `values` that was only in the words that its turns lose."""
     if memory.key is not None or not memory.source or not before.keys() >= {*memory.source}:
         return False
     said, left = content_stems(memory.text), {stem for turn in memory.source for stem in after[turn]}
     lost = {stem for turn in memory.source for stem in before[turn] & said} - left
-    return not lost.isdisjoint(values) or len(lost) > len(said & left)
+    return not lost.isdisjoint(values)
 
 
 def told_by(memory: Memory) -> str:
@@ -374,14 +374,21 @@ async def unlearn_turns(
     claims = claims_of(forgotten)
     if not heard_in and not values:
         return
-    chosen: dict[str, list[str]] = {}
-    for record in await scan_all(store, scope, TURN):
-        if is_unlearned(record) or (TURN, record.id) in spared:
-            continue
-        turn = turn_of(record)
-        if turn.id in heard_in or _says(turn, values) or mentioned_in(turn, claims):
-            chosen.setdefault(record.key or "", []).append(record.id)
-    for conversation, turns in chosen.items():
+    records = [
+        record
+        for record in await scan_all(store, scope, TURN)
+        if not is_unlearned(record) and (TURN, record.id) not in spared
+    ]
+
+    def choose() -> dict[str, list[str]]:
+        chosen: dict[str, list[str]] = {}
+        for record, turn in zip(records, map(turn_of, records), strict=True):
+            if turn.id in heard_in or _says(turn, values) or mentioned_in(turn, claims):
+                chosen.setdefault(record.key or "", []).append(record.id)
+        return chosen
+
+    # in a thread, since it reads every word
+    for conversation, turns in (await asyncio.to_thread(choose)).items():
         await until_written(partial(_mark, store, scope, conversation, turns), "the conversation")
 
 
