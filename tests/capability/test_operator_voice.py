@@ -10,10 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 from pydantic_ai import Agent
-from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
-from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -87,6 +85,15 @@ CLAUDES = [
     {"type": "message_stop"},
 ]
 
+
+def claude(url):
+    # three thousand modules: only who comes here imports them, and not every worker's parent
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    return AnthropicModel("claude-haiku-4-5", provider=AnthropicProvider(base_url=url, api_key="k"))
+
+
 MODELS = {
     "openai-chat": lambda url: OpenAIChatModel(
         "gpt-5", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k")
@@ -94,9 +101,7 @@ MODELS = {
     "openai-responses": lambda url: OpenAIResponsesModel(
         "gpt-5", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="k")
     ),
-    "anthropic": lambda url: AnthropicModel(
-        "claude-haiku-4-5", provider=AnthropicProvider(base_url=url, api_key="k")
-    ),
+    "anthropic": claude,
     "google": lambda url: GoogleModel("gemini-2.5-pro", provider=GoogleProvider(base_url=url, api_key="k")),
 }
 
