@@ -155,6 +155,7 @@ LONG = (
     "embedding/test_encoder",
     "embedding/test_local",
     "embedding/test_weights",
+    "secrets/test_calls",
     "server/test_exhaustion",
     "server/test_voice_socket",
     "stores/test_histories",
