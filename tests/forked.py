@@ -68,7 +68,6 @@ MODULES = (
     "google.genai",
     "httpcore",
     "numpy.ma",
-    "numpy.random",
     "openai.resources.realtime",
     "platformdirs.unix",
     "pydantic_ai.models.function",
