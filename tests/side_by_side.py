@@ -40,6 +40,7 @@ def pytest_collection(session: pytest.Session) -> Any:
     helper = os.fork()
     if not helper:
         try:
+            _draw_examples()
             _compile_from_the_end(config)
         finally:
             os._exit(0)
@@ -48,6 +49,23 @@ def pytest_collection(session: pytest.Session) -> Any:
     finally:
         os.kill(helper, signal.SIGKILL)
         os.waitpid(helper, 0)
+
+
+def _draw_examples() -> None:
+    """Let Hypothesis look up what it needs once a process, and keeps in a folder from then on.
+
+    In a new checkout it tries every character, and reads the library for constants: seven seconds in each worker.
+    """
+    with contextlib.suppress(ImportError):
+        from hypothesis import HealthCheck, given, settings
+        from hypothesis import strategies as st
+
+        # one draw in twenty asks for the constants
+        numbers = st.lists(st.integers(), min_size=20, max_size=20)
+        slowly = settings(
+            max_examples=20, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+        )
+        slowly(given(st.text(), numbers)(lambda _, __: None))()
 
 
 def _compile_from_the_end(config: pytest.Config) -> None:
@@ -72,6 +90,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return None
     if session.testsfailed:
         raise session.Interrupted(f"{session.testsfailed} errors during collection")
+    if any(item.get_closest_marker("examples") for item in session.items):
+        _draw_examples()  # now that all modules are there, and before there are workers
     groups: dict[str, deque[int]] = {}
     for number, item in enumerate(session.items):
         groups.setdefault(config.hook.pytest_group_of(nodeid=item.nodeid), deque()).append(number)
