@@ -116,8 +116,6 @@ _OWN = ("kind", "id", "key", "version", "seq", "since", "mark", "data")
 
 @dataclass(slots=True, eq=False)
 class FileEntry:
-    """One entry of a file."""
-
     raw: dict[str, Any]
     """The object it was read from, including fields of others."""
     record: Record
@@ -342,7 +340,6 @@ class Document(ABC):
 
     @property
     def items(self) -> list[FileEntry]:
-        """Every record's entry."""
         return [*self.facts, *self.others]
 
     @classmethod

@@ -297,8 +297,6 @@ _SETTINGS, _LOCK = ".echoic.json", ".echoic.lock"
 
 
 class UserFile(NamedTuple):
-    """A user's file that was found."""
-
     path: Path
     scope: Scope | None
     """The scope it belongs to; None if only the file itself can tell."""

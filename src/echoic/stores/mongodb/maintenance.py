@@ -75,15 +75,12 @@ async def erase(
         return await _drop(connection.collections, session, scope, changes, erased)
 
     gone = await connection.transact(work)
-    if gone is None:
-        return Erased(verified=await _nothing_left(connection.collections, scope))
-    if erased is None:
-        return Erased(
-            records=dict(gone.kinds),
-            vectors=gone.vectors,
-            verified=await _nothing_left(connection.collections, scope),
-        )
-    verified, searched = await _rows_gone(connection.collections, scope, gone)
+    searched = 0
+    if gone is None or erased is None:
+        gone = gone or DeletedDocuments()
+        verified = await _nothing_left(connection.collections, scope)
+    else:
+        verified, searched = await _rows_gone(connection.collections, scope, gone)
     return Erased(
         records=dict(gone.kinds),
         rewritten=len(gone.rewritten),
@@ -207,7 +204,7 @@ async def missing_indexes(collections: Collections) -> list[str]:
         (collections.segments, SEGMENT_INDEXES),
     ):
         there = await collection.index_information()
-        missing += [index.document["name"] for index in wanted if index.document["name"] not in there]
+        missing += [name for index in wanted if (name := index.document["name"]) not in there]
     return missing
 
 

@@ -156,8 +156,6 @@ class PostgresScopeChanges(Changing):
         self.number = 0
         self.version = 0
         self._held: dict[Name, Record | None] = {}
-        self._segments: dict[int, Segment] = {}
-        self._touched: set[int] = set()
         self._outcome = _Outcome()
         self.model = ""
         """The model of the stored vectors."""
@@ -202,7 +200,7 @@ class PostgresScopeChanges(Changing):
 
     @property
     def found(self) -> list[Record]:
-        """Read the records that the changes touch."""
+        """The records that the changes touch."""
         return [record for record in self._held.values() if record is not None]
 
     def embedded(self, record: Record) -> bool:
@@ -263,11 +261,6 @@ class PostgresScopeChanges(Changing):
 
     def _row(self, seq: int) -> _Row:
         return self._outcome.rows.setdefault(seq, _Row())
-
-    def _segment(self, seq: int) -> Segment:
-        number = seq // SEGMENT_ROWS
-        self._touched.add(number)
-        return self._segments.setdefault(number, Segment())
 
     async def finish(self) -> None:
         """Write the result, and the scope's new version."""

@@ -25,8 +25,8 @@ from uuid import uuid4
 
 from echoic.errors import StoreError
 from echoic.partition import SEGMENT_ROWS, Segment
-from echoic.stores.apply import name_of
-from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Finding, Index, Put, timed
+from echoic.stores.apply import erasing
+from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Finding, Index, timed
 from echoic.stores.postgres import schema
 from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, record_of
 from echoic.stores.postgres.database import LOST, SLOW_S, Connection, Database, let_go
@@ -72,8 +72,6 @@ _VACUUM_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class DeletedRows:
-    """What was deleted."""
-
     number: int = 0
     """The number of the scope; 0 if there is none."""
     whole: bool = False
@@ -110,9 +108,7 @@ async def delete_records(
         return DeletedRows()
     there = changes.found
     vectors = sum(changes.embedded(record) for record in there)
-    puts = {name_of(change) for change in erased if isinstance(change, Put)}
-    records = [record for record in there if (record.kind, record.id) not in puts]
-    rewritten = sorted(record.seq for record in there if (record.kind, record.id) in puts)
+    records, rewritten = erasing(there, erased)
     changes.apply(erased)
     await changes.finish()
     left = await connection.fetchval(
@@ -120,10 +116,13 @@ async def delete_records(
     )
     if not left:  # no user's name stays without data
         await connection.execute(names.sql(_DELETE), changes.number, channel, f"{changes.number} {ERASED}")
-    kinds = dict(Counter(record.kind for record in records))
-    rows = sorted(record.seq for record in records)
     return DeletedRows(
-        number=changes.number, whole=not left, rows=rows, rewritten=rewritten, kinds=kinds, vectors=vectors
+        number=changes.number,
+        whole=not left,
+        rows=sorted(record.seq for record in records),
+        rewritten=sorted(record.seq for record, _ in rewritten),
+        kinds=dict(Counter(record.kind for record in records)),
+        vectors=vectors,
     )
 
 
