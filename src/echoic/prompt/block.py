@@ -36,8 +36,6 @@ _MISSES: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section of a block."""
-
     name: str
     text: str
 
@@ -183,16 +181,7 @@ OPENING: Final = Section(
     ),
 )
 """Echoic's own words, the same for everybody: the only section that may be in a system message."""
-SECTIONS: Final = (
-    "about",
-    "experience",
-    "profile",
-    "directives",
-    "memories",
-    "conversations",
-    "withheld",
-    "now",
-)
+SECTIONS: Final = tuple("about experience profile directives memories conversations withheld now".split())
 """Names of all sections, in order."""
 STATUS: Final = "status"
 """The section that says that memory could not be read."""
