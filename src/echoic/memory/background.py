@@ -81,8 +81,6 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """Settings of learning from conversations."""
-
     extractor: Extractor | None
     """A model that reads in addition to the rules; None for rules alone."""
     _: KW_ONLY
@@ -360,20 +358,13 @@ class Distiller:
         failures = [
             progress for kept in failed for record in records if (progress := _failure(kept, record.id))
         ]
-        return Jobs(
-            waiting=sum([await self._waits(scope, record) for record in records]),
-            failing=sum(not failure.parked for failure in failures),
-            parked=tuple(
-                Parked(
-                    scope=scope,
-                    conversation=failure.conversation,
-                    attempts=failure.attempts,
-                    reason=failure.reason,
-                )
-                for failure in failures
-                if failure.parked
-            ),
-        )
+        parked = [
+            Parked(scope=scope, conversation=one.conversation, attempts=one.attempts, reason=one.reason)
+            for one in failures
+            if one.parked
+        ]
+        waiting = sum([await self._waits(scope, record) for record in records])
+        return Jobs(waiting=waiting, failing=len(failures) - len(parked), parked=tuple(parked))
 
     async def _waits(self, scope: Scope, record: Record) -> bool:
         from echoic.memory.extraction.turns import is_unmarked

@@ -103,11 +103,6 @@ def _of_another_kind(memory: Memory, kinds: frozenset[str]) -> bool:
     return bool(kinds and known) and known.isdisjoint(kinds)
 
 
-def of_now_only(said: str) -> str:
-    """The answer to a question about the past from the present value `said`; empty without one."""
-    return f"I know only how it is now: {listed([said])}" if said else ""
-
-
 def of_the_past(versions: Sequence[Memory]) -> str:
     """What was known under a key before the current value; empty if nothing was."""
     past = [memory for memory in versions if not memory.current]
@@ -450,7 +445,9 @@ class KeylessAgent:
             said = of_slot(asked, question, facts)
             if asked.before and said:
                 then = of_hits(asked, question, recall, holding=facts)
-                return of_now_only(said) if then in {UNKNOWN, NOT_LOOKED} else then
+                if then in {UNKNOWN, NOT_LOOKED}:
+                    return f"I know only how it is now: {listed([said])}"
+                return then
             said = said or taken_back(versions)
             if said:
                 return said

@@ -106,7 +106,6 @@ class Intent:
 
 
 def intent_of(text: str) -> Intent:
-    """The intent of `text`."""
     said = sentences(text)
     lines = [sentence.line.strip() for sentence in said]
     whole = " ".join(lines)
@@ -282,8 +281,6 @@ _PATTERNS: Final = tuple((re.compile(pattern), key) for pattern, key in _ROWS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionSubject:
-    """The subject of a question."""
-
     key: str | None = None
     """The key of a slot, or a prefix ending in ":" for several; None if no row matches."""
     everything: bool = False
@@ -311,7 +308,6 @@ _ON: Final = re.compile(r"\b(?:tell|told|say|said|mention|mentioned)\b.* (?:abou
 
 
 def asked_of(question: str) -> QuestionSubject:
-    """The subject of `question`."""
     line = " ".join(re.sub(r"[^\w'’-]+", " ", fold(question)).split())
     for short, long in _EXPANDED:
         line = re.sub(rf"\b{short}\b", long, line)
@@ -574,8 +570,6 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnChanges:
-    """The changes a turn made."""
-
     stored: tuple[Memory, ...] = ()
     superseded: tuple[Memory, ...] = ()
     known: tuple[Memory, ...] = ()
