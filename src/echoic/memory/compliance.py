@@ -33,7 +33,7 @@ from uuid import uuid4
 from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
 from echoic.memory.records import CONVERSATION, memory_id
 from echoic.stores.apply import name_of
-from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
+from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store, fsync_path
 from echoic.types import Receipt, Scope, Turn
 
 try:
@@ -89,7 +89,7 @@ class ChainedLog:
         finally:
             os.close(fd)
         if new and durable:
-            _sync_folder(self.path.parent)
+            _sync(self.path.parent)
 
     def _last(self, fd: int) -> tuple[int, str]:
         """Number and hash of the last whole line; a partial line that a killed process left is cut off."""
@@ -110,7 +110,7 @@ class ChainedLog:
         if not whole:
             return 0, BEGIN
         line = whole[first + 1 : -1]
-        return _number(line, self.path), sha256(line).hexdigest()
+        return int(_entry(line, self.path)["n"]), sha256(line).hexdigest()
 
     def entries(self) -> list[dict[str, Any]]:
         """Every entry in order, with the chain checked; empty if there is no file.
@@ -177,7 +177,7 @@ class ChainedLog:
             file.seek(middle)
             middle += len(file.readline())
             line = file.readline()
-            if line.endswith(b"\n") and _number(line[:-1], self.path) <= after:
+            if line.endswith(b"\n") and _entry(line[:-1], self.path)["n"] <= after:
                 low = middle
             else:
                 high = (low + high) // 2
@@ -213,7 +213,7 @@ class ChainedLog:
             removal |= {"removed": keep, "first": entries[keep]["n"]}
             lines.append(json.dumps(removal, ensure_ascii=True).encode() + b"\n")
             _replace(self.path, b"".join(lines))
-            _sync_folder(self.path.parent)
+            _sync(self.path.parent)
         return keep
 
 
@@ -223,6 +223,11 @@ def _told(path: Path, doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreUnavailable(f"{str(path)!r} cannot be {doing}: {error.strerror}") from error
+
+
+def _sync(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not on every system
+        fsync_path(folder)
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -235,11 +240,6 @@ def _replace(path: Path, data: bytes) -> None:
     new.replace(path)
 
 
-def _number(line: bytes, path: Path) -> int:
-    number: int = _entry(line, path)["n"]
-    return number
-
-
 def _entry(line: bytes, path: Path) -> dict[str, Any]:
     try:
         entry = json.loads(line)
@@ -248,15 +248,6 @@ def _entry(line: bytes, path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         pass
     raise StoreCorrupt(f"{str(path)!r} holds a line that cannot be read: restore the file from a copy of it")
-
-
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not on every system
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 ERASURE: Final = "erasure"

@@ -61,7 +61,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.tasks import record_of_result, result_of
-from echoic.stores.base import Change, Drop, Put, Record, Store
+from echoic.stores.base import Change, Drop, Put, Record, Store, fsync_path
 from echoic.stores.bulk_copy import Copied, Cursors, Progress, copy_store, copy_while_written
 from echoic.types import (
     STATUSES,
@@ -773,8 +773,7 @@ def _publish(new: Path, path: Path, checksum: Path, digest: str) -> None:
             file.write(f"{digest}  {path.name}\n")
             file.flush()
             os.fsync(file.fileno())
-        with new.open("rb") as written:
-            os.fsync(written.fileno())
+        fsync_path(new)
         new.rename(path)
     except OSError as error:
         raise StoreUnavailable(f"{str(path)!r} cannot be written: {error.strerror}") from error

@@ -302,20 +302,12 @@ _JOINED: Final = re.compile(r"[,;]|\b(?:and|but|because)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(TurnChanges):
     """What the agent says, and what memory did for it."""
 
     text: str
     heard: Turn | None = None
     """The user's turn as stored; None once everything is erased."""
-    stored: tuple[Memory, ...] = ()
-    """New memories."""
-    superseded: tuple[Memory, ...] = ()
-    """Memories that the new ones corrected."""
-    known: tuple[Memory, ...] = ()
-    """What was said and known already."""
-    retracted: tuple[Memory, ...] = ()
-    """Memories that were taken back."""
     query: str | None = None
     """The search query."""
     recall: Recall | None = None
@@ -391,15 +383,7 @@ class KeylessAgent:
         learned = await learn(self._memory, conversation, heard, ours=intent.ours, before=before, steps=steps)
         if named and learned == TurnChanges():
             learned = await learn_name(self._memory, named, steps)
-        reply = Reply(
-            text="",
-            heard=heard,
-            stored=learned.stored,
-            superseded=learned.superseded,
-            known=learned.known,
-            retracted=learned.retracted,
-            timings={},
-        )
+        reply = Reply(text="", heard=heard, **learned.parts(), timings={})
         reply = await self._said(reply, intent, learned, steps)
         if conversation.silent and reply.text == NOTED:
             reply = replace(reply, text=MAY_I if conversation.asking else UNKEPT)

@@ -11,9 +11,9 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from echoic.english import listen
 from echoic.english.lexicon import GIVEN, source
@@ -571,9 +571,17 @@ class Steps:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnChanges:
     stored: tuple[Memory, ...] = ()
+    """New memories."""
     superseded: tuple[Memory, ...] = ()
+    """Memories that the new ones corrected."""
     known: tuple[Memory, ...] = ()
+    """What was said and known already."""
     retracted: tuple[Memory, ...] = ()
+    """Memories that were taken back."""
+
+    def parts(self) -> dict[str, Any]:
+        """The fields by name, for a reply that tells of them."""
+        return {each.name: getattr(self, each.name) for each in fields(TurnChanges)}
 
 
 async def learn(

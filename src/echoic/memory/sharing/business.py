@@ -174,7 +174,9 @@ def looks_like_business(words: Sequence[JudgedWord], subject: Sequence[JudgedWor
     text = _plain(words)
     if _ONCE.search(text) or _AT_HOME.search(text):
         return False
-    if _is_company(text) or _serves(text) or any(frame.search(text) for frame in _STRONG):
+    # what only a business has, or a rule for all things of a kind
+    serves = any((_SERVICE.match(text), _RULE.match(text), _WORKING_DAYS.search(text)))
+    if _is_company(text) or serves or any(frame.search(text) for frame in _STRONG):
         return True
     if any(frame.search(text) for frame in _SOFT):
         return _is_signed(text)
@@ -186,11 +188,6 @@ def looks_like_business(words: Sequence[JudgedWord], subject: Sequence[JudgedWor
     head, rest = _head(text)
     of_place = head and _HAS.match(rest) is not None and _DETERMINED.match(text) is not None
     return of_place or (head and (keyed or _SIGN.search(rest) is not None or _GROUP.search(rest) is not None))
-
-
-def _serves(text: str) -> bool:
-    """Whether it mentions what only a business has, or a rule for all things of a kind."""
-    return any((_SERVICE.match(text), _RULE.match(text), _WORKING_DAYS.search(text)))
 
 
 def _plain(words: Sequence[JudgedWord]) -> str:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, brief
 from echoic.stores.apply import Name
@@ -332,6 +332,8 @@ class Header:
 
 class Document(ABC):
     """A file in memory. `changed` and `to_bytes` write it back."""
+
+    suffix: ClassVar[str]
 
     def __init__(self) -> None:
         self.header = Header()

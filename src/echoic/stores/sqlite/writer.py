@@ -47,6 +47,7 @@ from echoic.stores.base import (
     Erased,
     Index,
     Record,
+    fsync_path,
     not_open,
     without_others,
 )
@@ -98,11 +99,7 @@ def write_snapshot(source: apsw.Connection, path: Path) -> None:
             found = [row[0] for row in target.execute("pragma integrity_check(3)")]
         finally:
             target.close()
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        fsync_path(path)
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreCorrupt(f"the store cannot be backed up: {error}") from error
     except (apsw.Error, OSError) as error:
