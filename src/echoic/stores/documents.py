@@ -209,7 +209,7 @@ class DocumentStore:
         self._documents = documents
         self._places: WeakValueDictionary[Scope, _ScopeDocument] = WeakValueDictionary()
         """Also what was evicted while it is in use: a scope has one lock."""
-        self._recent: ScopeCache[_ScopeDocument] = ScopeCache(cache_bytes)
+        self._cache: ScopeCache[_ScopeDocument] = ScopeCache(cache_bytes)
         self._oldest: dict[Scope, int] = {}
         """Since when records of a scope have waited for their vectors, at the earliest."""
         self._spec = EmbeddingSpec("", 0)
@@ -610,18 +610,18 @@ class DocumentStore:
         """The cached state of a scope, now most recently used."""
         if (place := self._places.get(scope)) is None:
             place = self._places[scope] = _ScopeDocument()
-        if self._recent.get(scope) is None:
-            self._recent.put(scope, place)
+        if self._cache.get(scope) is None:
+            self._cache.put(scope, place)
         return place
 
     def _weigh(self, scope: Scope, place: _ScopeDocument) -> None:
         """Count `place` as it is now, as the most recently used."""
         if self._places.get(scope) is place:  # not from before a reindex
-            self._recent.put(scope, place)
+            self._cache.put(scope, place)
 
     def _let_go(self) -> None:
         self._places.clear()
-        self._recent.clear()
+        self._cache.clear()
         self._oldest = {}
 
     async def _asked(self, answer: Awaitable[T]) -> T:

@@ -100,7 +100,7 @@ class FilesStore:
         self._spec = EmbeddingSpec("", 0)
         self._index: Index | None = None
         self._places: WeakValueDictionary[Scope, _ScopeQueue] = WeakValueDictionary()
-        self._recent: ScopeCache[_ScopeQueue] = ScopeCache(cache_bytes, least=1)
+        self._cache: ScopeCache[_ScopeQueue] = ScopeCache(cache_bytes, least=1)
         self._opening = asyncio.Lock()
         self._uses = Uses()
 
@@ -204,8 +204,8 @@ class FilesStore:
             return {
                 **facts,
                 "waiting": waiting,
-                "loaded_scopes": len(self._recent),
-                "loaded_bytes": self._recent.nbytes,
+                "loaded_scopes": len(self._cache),
+                "loaded_bytes": self._cache.nbytes,
             }
 
     def _facts(self) -> dict[str, Any]:
@@ -262,11 +262,11 @@ class FilesStore:
                 yield place, run
             finally:
                 if self._places.get(scope) is place:  # not from before a reindex
-                    self._recent.put(scope, place)
+                    self._cache.put(scope, place)
 
     def _let_go(self) -> None:
         self._places.clear()
-        self._recent.clear()
+        self._cache.clear()
 
 
 __all__ = ["CACHE_BYTES", "FilesStore"]
