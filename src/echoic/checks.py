@@ -51,15 +51,12 @@ def checked_name(value: object, what: str) -> str:
     Raises:
         InvalidInput: it is empty, too long, or cannot be stored exactly.
     """
-    if not isinstance(value, str):
-        raise InvalidInput(f"{what} must be a string, not {type(value).__name__:.80}")
-    if not value.strip():
-        raise InvalidInput(f"{what} is empty. Nothing is read or written without one.")
-    if len(value) > MAX_KEY_CHARACTERS:
+    name = _storable(value, what, "Nothing is read or written without one.")
+    if len(name) > MAX_KEY_CHARACTERS:
         raise InvalidInput(
-            f"{what} has {len(value)} characters, {MAX_KEY_CHARACTERS} at most. Use a shorter one."
+            f"{what} has {len(name)} characters, {MAX_KEY_CHARACTERS} at most. Use a shorter one."
         )
-    return _storable(value, what)
+    return name
 
 
 def checked_text(
@@ -72,16 +69,12 @@ def checked_text(
     Raises:
         InvalidInput: it is blank, too long, or cannot be stored exactly.
     """
-    if not isinstance(value, str):
-        raise InvalidInput(f"{what} must be a string, not {type(value).__name__:.80}")
-    if not value.strip():
-        raise InvalidInput(f"{what} is empty. {if_empty}")
-    _storable(value, what)
-    if len(value) > MAX_TEXT_BYTES // 4 and len(value.encode()) > MAX_TEXT_BYTES:
+    text = _storable(value, what, if_empty)
+    if len(text) > MAX_TEXT_BYTES // 4 and len(text.encode()) > MAX_TEXT_BYTES:
         raise InvalidInput(
-            f"{what} has {len(value.encode())} bytes, {MAX_TEXT_BYTES} at most. Shorten or split it."
+            f"{what} has {len(text.encode())} bytes, {MAX_TEXT_BYTES} at most. Shorten or split it."
         )
-    return value
+    return text
 
 
 MAX_DEPTH: Final = 100
@@ -200,7 +193,12 @@ def searchable(text: str) -> str:
     return storable(text.rstrip()[-MAX_SEARCHED_CHARACTERS:]).strip()
 
 
-def _storable(value: str, what: str) -> str:
+def _storable(value: object, what: str, if_empty: str) -> str:
+    """`value` as a text that stores keep exactly, and that is not blank."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} must be a string, not {type(value).__name__:.80}")
+    if not value.strip():
+        raise InvalidInput(f"{what} is empty. {if_empty}")
     if "\0" in value:
         raise InvalidInput(f"{what} holds a NUL character. Remove it first.")
     if value.isascii():

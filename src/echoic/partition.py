@@ -469,14 +469,15 @@ class Partition:
         self.revision += 1
         for number, segment in changed:
             at = number * SEGMENT_ROWS
-            if self._patched[number]:
-                self._drop_tokens(at)
+            for row in range(at, at + SEGMENT_ROWS) if self._patched[number] else ():
+                self._token_bytes -= len(self.tokens.pop(row, b""))
             self._patched[number] = self.revision
             self._rows[at : at + SEGMENT_ROWS] = segment.rows
             if segment.vectors is None:
                 self._vectors[at : at + SEGMENT_ROWS] = 0
             else:
-                self._widen(segment.vectors.shape[1])
+                if self._vectors.shape[1] != segment.vectors.shape[1]:
+                    self._vectors = np.zeros((len(self._rows), segment.vectors.shape[1]), np.float32)
                 self._vectors[at : at + SEGMENT_ROWS] = segment.vectors
             if segment.tokens:
                 self.add_tokens({at + slot: packed for slot, packed in segment.tokens.items()})
@@ -553,10 +554,6 @@ class Partition:
         self.tokens.update(tokens)
         self._token_bytes += sum(map(len, tokens.values()))
 
-    def _drop_tokens(self, at: int) -> None:
-        for row in range(at, at + SEGMENT_ROWS):
-            self._token_bytes -= len(self.tokens.pop(row, b""))
-
     def reserve(self, rows: int) -> None:
         """Allocate `rows` rows, so that adding them in parts copies nothing twice."""
         if rows > len(self._rows):
@@ -573,7 +570,3 @@ class Partition:
             # half as much again once a scope grows, so that appending turns rarely copies
             self.reserve(max(size, self.size + self.size // 2) if self.size else size)
         self.size = max(self.size, size)
-
-    def _widen(self, dimensions: int) -> None:
-        if self._vectors.shape[1] != dimensions:
-            self._vectors = np.zeros((len(self._rows), dimensions), np.float32)

@@ -50,7 +50,7 @@ def test_memory_needs_nothing() -> None:
 
 def test_the_cache_is_bounded_in_megabytes() -> None:
     assert store_from("sqlite:///x.db?cache_mb=3")._cache._limit == 3 << 20
-    assert store_from("files:///x?cache_mb=3")._cache_bytes == 3 << 20
+    assert store_from("files:///x?cache_mb=3")._cache._limit == 3 << 20
 
 
 @pytest.mark.parametrize(

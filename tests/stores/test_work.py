@@ -38,9 +38,7 @@ class Steps:
         if event == "call":
             code = frame.f_code
             # what is listed of all conversations is made once in a while, beside what is held of one
-            if code.co_filename not in _MEASURED or code.co_qualname.startswith(
-                ("Listings", "PartitionCache")
-            ):
+            if code.co_filename not in _MEASURED or code.co_qualname.startswith(("Listings", "ScopeCache")):
                 return None
             frame.f_trace_opcodes = True
         elif event == "opcode" and self.counts:

@@ -188,7 +188,6 @@ async def _kept(
 
 
 def _left_of(task: Task) -> _TaskPart:
-    """The part of `task` that was not reflected on yet."""
     marks = [result.value for result in task.results if result.name == REFLECTION]
     turns = [_noted(mark, "turns", len(task.turns)) for mark in marks]
     tools = [_noted(mark, "tools", len(task.results)) for mark in marks]

@@ -107,13 +107,8 @@ def tool_results(
         bare = value["return_value"] if value.keys() == {"return_value"} else value
         # not the call's id: some providers count from the start in every response
         name = memory_id("result", conversation, run, str(number))
-        yield Result(
-            id=name,
-            name=part.tool_name,
-            value=bare,
-            at=part.timestamp,
-            arguments=asked.get(part.tool_call_id),
-        )
+        arguments = asked.get(part.tool_call_id)
+        yield Result(id=name, name=part.tool_name, value=bare, at=part.timestamp, arguments=arguments)
 
 
 def _text_of(prompt: str | Sequence[UserContent] | None) -> str:
@@ -345,10 +340,7 @@ class CallerMemory(MemoryCapability):
                 if text:
                     await session.send(text, respond=False)
                     self._told |= parts_in(text)
-            except (
-                RealtimeError,
-                UserError,
-            ) as error:  # the next turn tries again
+            except (RealtimeError, UserError) as error:  # the next turn tries again
                 log.warning("a session could not be told the memory block: %s", type(error).__name__)
 
     async def prepare_output_tools(
@@ -401,14 +393,9 @@ class CallerMemory(MemoryCapability):
             return False  # unknown: then storing fails as well, and is logged
 
     async def _keep_outcome(self, ctx: RunContext[Any], new: Sequence[ModelMessage]) -> None:
-        await self._keep(reply_turns(new, conversation=self._conversation or "", run=ctx.run_id or ""))
-        given = tool_results(
-            new,
-            conversation=self._conversation or "",
-            run=ctx.run_id or "",
-            without=TOOLS | self._outputs,
-        )
-        for result in given:
+        named = {"conversation": self._conversation or "", "run": ctx.run_id or ""}
+        await self._keep(reply_turns(new, **named))
+        for result in tool_results(new, **named, without=TOOLS | self._outputs):
             await self._keep_result(result)
 
     async def _tell_session(self, ctx: RunContext[Any]) -> None:

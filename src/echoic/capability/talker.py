@@ -234,10 +234,7 @@ class Talker:
         yield Reply(
             text="".join(said),
             heard=heard,
-            stored=learned.stored,
-            superseded=learned.superseded,
-            known=learned.known,
-            retracted=learned.retracted,
+            **learned.parts(),
             query=text,
             recall=recall,
             timings=steps.timings_ms,

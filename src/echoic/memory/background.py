@@ -81,8 +81,6 @@ class Jobs:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """Settings of learning from conversations."""
-
     extractor: Extractor | None
     """A model that reads in addition to the rules; None for rules alone."""
     _: KW_ONLY
@@ -360,20 +358,13 @@ class Distiller:
         failures = [
             progress for kept in failed for record in records if (progress := _failure(kept, record.id))
         ]
-        return Jobs(
-            waiting=sum([await self._waits(scope, record) for record in records]),
-            failing=sum(not failure.parked for failure in failures),
-            parked=tuple(
-                Parked(
-                    scope=scope,
-                    conversation=failure.conversation,
-                    attempts=failure.attempts,
-                    reason=failure.reason,
-                )
-                for failure in failures
-                if failure.parked
-            ),
-        )
+        parked = [
+            Parked(scope=scope, conversation=one.conversation, attempts=one.attempts, reason=one.reason)
+            for one in failures
+            if one.parked
+        ]
+        waiting = sum([await self._waits(scope, record) for record in records])
+        return Jobs(waiting=waiting, failing=len(failures) - len(parked), parked=tuple(parked))
 
     async def _waits(self, scope: Scope, record: Record) -> bool:
         from echoic.memory.extraction.turns import is_unmarked
@@ -469,25 +460,27 @@ class Background:
         self._home = home or HomeLoop()
         self._hooks = hooks or Hooks()
         self._poked: dict[tuple[Scope, str], bool] = {}
-        self._runs = RunsPerUser(self._ask)
-        self._wake = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._hurry = asyncio.Event()
-        self._closed = asyncio.Event()
-        """Set when this run is stopped. Each start has its own, as it has its own `_settling`."""
-        self._settling: set[object] = set()
-        """Those who wait until nothing waits: for them nothing is put off."""
         self._task: asyncio.Task[None] | None = None
         self._sweeper: asyncio.Task[None] | None = None
-        self._aside: dict[Scope, Exception] = {}
-        """Scopes to which no vector could be written, and why: left out until the next retry."""
-        self._retry: asyncio.TimerHandle | None = None
         self._embedded = 0
         """Texts embedded since this object was made."""
         self.failure: str | None = None
         """Why learning or embedding fails, such as "StoreUnavailable"; None while both work."""
         self.embedding_failure: str | None = None
         """Why embedding fails, such as "EmbedderUnavailable"; None while it works."""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with nothing: what a run had may belong to a loop that has ended."""
+        self._wake, self._idle, self._hurry = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._runs = RunsPerUser(self._ask)
+        self._closed = asyncio.Event()
+        """Set when this run is stopped."""
+        self._settling: set[object] = set()
+        """Those who wait until nothing waits: for them nothing is put off."""
+        self._aside: dict[Scope, Exception] = {}
+        """Scopes to which no vector could be written, and why: left out until the next retry."""
+        self._retry: asyncio.TimerHandle | None = None
         self.unread: dict[tuple[Scope, str | None], str] = {}
         """Conversations that could not be read, and why, until they are; None stands for all of a user who
         could not be read. What a model fails on is in the store."""
@@ -495,10 +488,7 @@ class Background:
     def start(self) -> None:
         """Start, and resume what an earlier process left pending."""
         if self._task is None:
-            # new ones: the old ones may belong to a loop that has ended
-            self._wake, self._idle, self._runs = asyncio.Event(), asyncio.Event(), RunsPerUser(self._ask)
-            self._hurry, self._settling, self._closed = asyncio.Event(), set(), asyncio.Event()
-            self._aside, self._retry, self.unread = {}, None, {}
+            self._begin()
             self._wake.set()
             self._task = asyncio.create_task(self._run(), name="echoic-background")
             self._sweeper = asyncio.create_task(self._sweep(), name="echoic-sweep")

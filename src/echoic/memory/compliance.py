@@ -33,7 +33,7 @@ from uuid import uuid4
 from echoic.errors import StoreCorrupt, StoreUnavailable, WriteConflict
 from echoic.memory.records import CONVERSATION, memory_id
 from echoic.stores.apply import name_of
-from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store
+from echoic.stores.base import Drop, Erasable, Erased, Put, Record, Store, fsync_path
 from echoic.types import Receipt, Scope, Turn
 
 try:
@@ -68,11 +68,8 @@ class ChainedLog:
 
     def append(self, *entries: Mapping[str, Any], durable: bool = True) -> None:
         """Append a line for each entry; on disk when this returns if `durable`. Raises as `entries`."""
-        try:
-            with self._thread_lock, locked(self._lock):
-                self._append(entries, durable=durable)
-        except OSError as error:
-            raise StoreUnavailable(f"{str(self.path)!r} cannot be written: {error.strerror}") from error
+        with _told(self.path, "written"), self._thread_lock, locked(self._lock):
+            self._append(entries, durable=durable)
 
     def _append(self, entries: tuple[Mapping[str, Any], ...], *, durable: bool) -> None:
         new = not self.path.exists()
@@ -92,7 +89,7 @@ class ChainedLog:
         finally:
             os.close(fd)
         if new and durable:
-            _sync_folder(self.path.parent)
+            _sync(self.path.parent)
 
     def _last(self, fd: int) -> tuple[int, str]:
         """Number and hash of the last whole line; a partial line that a killed process left is cut off."""
@@ -113,7 +110,7 @@ class ChainedLog:
         if not whole:
             return 0, BEGIN
         line = whole[first + 1 : -1]
-        return _number(line, self.path), sha256(line).hexdigest()
+        return int(_entry(line, self.path)["n"]), sha256(line).hexdigest()
 
     def entries(self) -> list[dict[str, Any]]:
         """Every entry in order, with the chain checked; empty if there is no file.
@@ -126,12 +123,11 @@ class ChainedLog:
 
     def read(self) -> tuple[list[dict[str, Any]], str]:
         """The entries, and the hash of the last line; raises as `entries`."""
-        try:
-            raw = self.path.read_bytes()
-        except FileNotFoundError:
-            return [], BEGIN
-        except OSError as error:
-            raise StoreUnavailable(f"{str(self.path)!r} cannot be read: {error.strerror}") from error
+        with _told(self.path, "read"):
+            try:
+                raw = self.path.read_bytes()
+            except FileNotFoundError:
+                return [], BEGIN
         found: list[dict[str, Any]] = []
         before: str | None = None
         for line in raw[: raw.rfind(b"\n") + 1].splitlines():
@@ -158,24 +154,19 @@ class ChainedLog:
         """The next `limit` entries of `deployment`; earlier lines are not read. Raises as `entries`."""
         found: list[dict[str, Any]] = []
         before: tuple[int, str] | None = None
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self._place(file, after))
-                for whole in file:
-                    if len(found) == limit or not whole.endswith(b"\n"):
-                        break
-                    entry = _entry(whole[:-1], self.path)
-                    if before is not None and (entry["n"] - 1, entry["prev"]) != before:
-                        raise StoreCorrupt(
-                            f"{str(self.path)!r}: line {entry['n']} does not follow the one before it"
-                        )
-                    before = entry["n"], sha256(whole[:-1]).hexdigest()
-                    if entry["n"] > after and entry.get("deployment") == deployment:
-                        found.append(entry)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise StoreUnavailable(f"{str(self.path)!r} cannot be read: {error.strerror}") from error
+        with _told(self.path, "read"), contextlib.suppress(FileNotFoundError), self.path.open("rb") as file:
+            file.seek(self._place(file, after))
+            for whole in file:
+                if len(found) == limit or not whole.endswith(b"\n"):
+                    break
+                entry = _entry(whole[:-1], self.path)
+                if before is not None and (entry["n"] - 1, entry["prev"]) != before:
+                    raise StoreCorrupt(
+                        f"{str(self.path)!r}: line {entry['n']} does not follow the one before it"
+                    )
+                before = entry["n"], sha256(whole[:-1]).hexdigest()
+                if entry["n"] > after and entry.get("deployment") == deployment:
+                    found.append(entry)
         return found
 
     def _place(self, file: BinaryIO, after: int) -> int:
@@ -186,7 +177,7 @@ class ChainedLog:
             file.seek(middle)
             middle += len(file.readline())
             line = file.readline()
-            if line.endswith(b"\n") and _number(line[:-1], self.path) <= after:
+            if line.endswith(b"\n") and _entry(line[:-1], self.path)["n"] <= after:
                 low = middle
             else:
                 high = (low + high) // 2
@@ -194,17 +185,14 @@ class ChainedLog:
 
     def head(self) -> str:
         """The hash of the last line."""
-        try:
-            with self._thread_lock, locked(self._lock):
-                fd = os.open(self.path, os.O_RDWR)
-                try:
-                    return self._last(fd)[1]
-                finally:
-                    os.close(fd)
-        except FileNotFoundError:
-            return BEGIN
-        except OSError as error:
-            raise StoreUnavailable(f"{str(self.path)!r} cannot be read: {error.strerror}") from error
+        told = _told(self.path, "read")
+        with told, contextlib.suppress(FileNotFoundError), self._thread_lock, locked(self._lock):
+            fd = os.open(self.path, os.O_RDWR)
+            try:
+                return self._last(fd)[1]
+            finally:
+                os.close(fd)
+        return BEGIN
 
     def remove_before(self, at: str, note: Mapping[str, Any]) -> int:
         """Remove the entries whose "at" is before `at` and append `note`; returns how many were removed.
@@ -224,20 +212,32 @@ class ChainedLog:
             removal = {"n": entries[-1]["n"] + 1, "prev": head, **note}
             removal |= {"removed": keep, "first": entries[keep]["n"]}
             lines.append(json.dumps(removal, ensure_ascii=True).encode() + b"\n")
-            new = self.path.with_name(self.path.name + "-new")
-            fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(fd, "wb") as file:
-                file.writelines(lines)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self.path)
-            _sync_folder(self.path.parent)
+            _replace(self.path, b"".join(lines))
+            _sync(self.path.parent)
         return keep
 
 
-def _number(line: bytes, path: Path) -> int:
-    number: int = _entry(line, path)["n"]
-    return number
+@contextlib.contextmanager
+def _told(path: Path, doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailable(f"{str(path)!r} cannot be {doing}: {error.strerror}") from error
+
+
+def _sync(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not on every system
+        fsync_path(folder)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Give `path` this content in one step, on disk when this returns."""
+    new = path.with_name(path.name + "-new")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
 
 
 def _entry(line: bytes, path: Path) -> dict[str, Any]:
@@ -248,15 +248,6 @@ def _entry(line: bytes, path: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         pass
     raise StoreCorrupt(f"{str(path)!r} holds a line that cannot be read: restore the file from a copy of it")
-
-
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not on every system
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
 
 
 ERASURE: Final = "erasure"
@@ -323,10 +314,13 @@ class Compliance:
             try:
                 self._key = self._read_key()
             except OSError as error:
-                raise StoreUnavailable(
-                    f"the compliance folder {str(self.folder)!r} cannot be used: {error.strerror}"
-                ) from error
+                raise self._unusable(error) from error
         return self._key
+
+    def _unusable(self, error: OSError) -> StoreUnavailable:
+        return StoreUnavailable(
+            f"the compliance folder {str(self.folder)!r} cannot be used: {error.strerror}"
+        )
 
     def _read_key(self) -> bytes:
         path = self.folder / "key"
@@ -339,13 +333,7 @@ class Compliance:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with locked(self.folder / "key-lock"):
                 if not path.exists():  # two processes may be the first
-                    new = self.folder / "key-new"
-                    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                    with os.fdopen(fd, "wb") as file:
-                        file.write(secrets.token_hex(_KEY_BYTES).encode())
-                        file.flush()
-                        os.fsync(file.fileno())
-                    new.replace(path)
+                    _replace(path, secrets.token_hex(_KEY_BYTES).encode())
         try:
             key = bytes.fromhex(path.read_text(encoding="ascii").strip())
         except ValueError:
@@ -423,9 +411,8 @@ class Compliance:
             except WriteConflict:  # a conflict: nothing was or will be destroyed
                 await asyncio.to_thread(self.log.append, {"id": name, "void": True})
                 raise
-            except (
-                BaseException
-            ):  # it may have happened; if not, it is repeated before anything is written to the scope
+            except BaseException:
+                # it may have happened; if not, it is repeated before anything is written to the scope
                 self._failed.setdefault(scope, {})[name] = changes
                 raise
         return erased
@@ -572,14 +559,11 @@ class Compliance:
         try:
             await asyncio.shield(taking)
         except asyncio.CancelledError:
-            taking.add_done_callback(
-                lambda _: lock.close()
-            )  # the thread goes on waiting, and then holds the lock
+            # the thread goes on waiting, and then holds the lock
+            taking.add_done_callback(lambda _: lock.close())
             raise
         except OSError as error:
-            raise StoreUnavailable(
-                f"the compliance folder {str(self.folder)!r} cannot be used: {error.strerror}"
-            ) from error
+            raise self._unusable(error) from error
         try:
             yield
         finally:

@@ -61,7 +61,7 @@ from echoic.memory.records import (
     turn_of,
 )
 from echoic.memory.tasks import record_of_result, result_of
-from echoic.stores.base import Change, Drop, Put, Record, Store
+from echoic.stores.base import Change, Drop, Put, Record, Store, fsync_path
 from echoic.stores.bulk_copy import Copied, Cursors, Progress, copy_store, copy_while_written
 from echoic.types import (
     STATUSES,
@@ -302,9 +302,9 @@ async def _apart(store: Store, scope: Scope, records: Sequence[Record]) -> list[
             for name in memory.source
             if name not in beside or _was_said_in(beside[name], memory)
         ]
-        return (
-            record if source == [*memory.source] else replace(record, data={**record.data, "source": source})
-        )
+        if source == [*memory.source]:
+            return record
+        return replace(record, data={**record.data, "source": source})
 
     return [changed(record) for record in records]
 
@@ -400,12 +400,8 @@ def _placed(place: str, read: Callable[[Mapping[str, Any]], T], item: object) ->
         why = "it holds a lone surrogate, which is no text"
     except RecursionError:
         why = "it is nested too deep"
-    except (
-        TypeError,
-        ValueError,
-        AttributeError,
-        StoreCorrupt,
-    ) as error:  # their messages may quote what was said
+    # their messages may quote what was said
+    except (TypeError, ValueError, AttributeError, StoreCorrupt) as error:
         why = f"a value in it has another type or form than an export gives it ({type(error).__name__})"
     raise InvalidInput(f"this export cannot be read: {place}: {why}")
 
@@ -431,7 +427,6 @@ def _checked_conversation(item: Mapping[str, Any]) -> Record:
 
 
 def _checked_part(kind: str, conversation: str, item: Mapping[str, Any]) -> Record:
-    """A turn or a result of a conversation."""
     record = replace(_record(kind, item), key=conversation)
     check_record(record)
     return rewritten_turn(record, unwrap(turn_of)(record)) if kind == TURN else _checked_result(record)
@@ -442,26 +437,23 @@ def _item(item: Mapping[str, Any]) -> Record:
 
 
 def _directives_of_all(item: Mapping[str, Any]) -> Record | None:
-    """Those for every agent; None if there are none."""
-    return _directives(_record(DIRECTIVES, {**item, "id": DIRECTIVES, "key": None}))
+    return _directives({**item, "id": DIRECTIVES}, None)
+
+
+def _directives(item: Mapping[str, Any], key: str | None) -> Record | None:
+    """Directives as a record under `key`; None if there are none."""
+    record = _record(DIRECTIVES, item)
+    if not record.data:
+        return None
+    return replace(record_of_directives(directives_of(record)), id=record.id, key=key)
 
 
 def _narrow_directives(item: Mapping[str, Any]) -> Record | None:
-    return _directives(_narrow(_record(DIRECTIVES, item)))
-
-
-def _directives(record: Record) -> Record | None:
-    if not record.data:
-        return None
-    return replace(record_of_directives(directives_of(record)), id=record.id, key=record.key)
-
-
-def _narrow(record: Record) -> Record:
     """Directives for an agent, or for a conversation, under whose id they are forgotten with it."""
-    what, _, name = record.id.partition(":")
+    what, _, name = item["id"].partition(":")
     _check_one_of(what, ("agent", "conversation"), "what directives are for")
     checked_name(name, f"the {what} of directives")
-    return replace(record, key=name if what == "conversation" else None)
+    return _directives(item, name if what == "conversation" else None)
 
 
 def _checked_result(record: Record) -> Record:
@@ -566,8 +558,6 @@ CURSORS = Cursors(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedMemory:
-    """The outcome of a copy, and the embedding models of both stores."""
-
     copied: Copied
     source: EmbeddingSpec
     target: EmbeddingSpec
@@ -663,8 +653,6 @@ CHECKSUM_SUFFIX = ".sha256"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackedUp:
-    """A backup that was made and read back."""
-
     path: Path
     bytes: int
     sha256: str
@@ -689,7 +677,11 @@ async def back_up(
             if hasattr(store, "snapshot"):
                 await store.snapshot(new)
             else:
-                await _copy_to_file(store, new, spec, progress)
+                async with opened(_file_store(new, store), spec) as (file, _):
+                    # a mark newer than the records would tell of an erasure that these did not undergo
+                    await copy_while_written(
+                        store, file, KINDS, cursors=CURSORS, first=MARKS, progress=progress
+                    )
             scopes, records = await _counted(new, spec, store)
         digest = await asyncio.to_thread(_digest, new)
         await asyncio.to_thread(_publish, new, path, checksum, digest)
@@ -752,12 +744,6 @@ def _file_store(path: Path, like: Store) -> Callable[[], Store]:
     return lambda: around(store_from(f"sqlite:////{place}"))
 
 
-async def _copy_to_file(store: Store, path: Path, spec: EmbeddingSpec, progress: Progress) -> None:
-    async with opened(_file_store(path, store), spec) as (file, _):
-        # a mark that is newer than the records would tell of an erasure that these did not undergo
-        await copy_while_written(store, file, KINDS, cursors=CURSORS, first=MARKS, progress=progress)
-
-
 async def _counted(path: Path, spec: EmbeddingSpec, like: Store) -> tuple[int, int]:
     """Open the backup as a restore will, and count its scopes and records."""
     async with opened(_file_store(path, like), spec) as (file, _):
@@ -787,8 +773,7 @@ def _publish(new: Path, path: Path, checksum: Path, digest: str) -> None:
             file.write(f"{digest}  {path.name}\n")
             file.flush()
             os.fsync(file.fileno())
-        with new.open("rb") as written:
-            os.fsync(written.fileno())
+        fsync_path(new)
         new.rename(path)
     except OSError as error:
         raise StoreUnavailable(f"{str(path)!r} cannot be written: {error.strerror}") from error

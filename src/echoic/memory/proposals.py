@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal
 
-from echoic.errors import EchoicError, InvalidInput, StoreError, WriteConflict, brief
+from echoic.errors import InvalidInput, StoreError, WriteConflict, brief
 from echoic.memory.audit import working
 from echoic.memory.concurrency import RunsPerUser, Sweeper, Wanted, until_written
 from echoic.memory.consent import from_what_is_kept
@@ -386,8 +386,6 @@ def waits(memory: Memory) -> Put:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A memory that is being judged."""
-
     scope: Scope
     record: Record
     """The memory's record, as it was read."""
@@ -558,9 +556,7 @@ class Judge(Sweeper):
             source=(),
             reason=shareable.reason,
         )
-        if await is_global_by_itself(
-            self._store, case.scope.everyone, shareable, self._global_kinds, case.scope.user
-        ):
+        if await self._is_global(case, shareable):
             await self._publish(case, shared)
         else:
             await self._hand_in(case, shared)
@@ -571,10 +567,12 @@ class Judge(Sweeper):
         found = await self._store.read(case.scope, MEMORY, [case.record.id])
         if not found or memory_of(found[0]).visibility != "proposed" or not memory_of(found[0]).current:
             return
-        if await is_global_by_itself(
-            self._store, case.scope.everyone, shareable, self._global_kinds, case.scope.user
-        ):
+        if await self._is_global(case, shareable):
             await self._publish(replace(case, record=found[0]), shared)
+
+    async def _is_global(self, case: _Case, shareable: Shareable) -> bool:
+        everyone, author = case.scope.everyone, case.scope.user
+        return await is_global_by_itself(self._store, everyone, shareable, self._global_kinds, author)
 
     async def _hand_in(self, case: _Case, shared: Memory) -> None:
         name = memory_id(case.scope.user or "", shared.key or "")
@@ -592,12 +590,13 @@ class Judge(Sweeper):
         await self._unless_changed(case, ended, MEMORY, kept.id)
 
     async def _unless_changed(self, case: _Case, own: Record, kind: str, name: str) -> None:
-        """Note in the user's own memory that it is shared; if they changed it meanwhile, undo the sharing."""
+        """Note in the user's own memory that it is shared; if they changed it meanwhile, undo the sharing.
+
+        After another failure it stays pending, and is shared again with the same result.
+        """
         try:
             await self._store.write(case.scope, [Put.over(case.record, own), case.closed])
-        except EchoicError as error:
-            if not isinstance(error, WriteConflict):
-                raise  # it stays pending, and is shared again with the same result
+        except WriteConflict:
             await self._taken_back(case, own, kind, name)
 
     async def _taken_back(self, case: _Case, own: Record, kind: str, name: str) -> None:

@@ -100,9 +100,8 @@ async def scan_all(store: Store, scope: Scope, kind: str, *, key: str | None = N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPage:
-    """Some of a user's memories, newest first."""
-
     memories: list[Memory]
+    """Newest first."""
     before: str | None
     """The cursor of the next page; None on the last."""
     total: int
@@ -461,8 +460,8 @@ class Ledger:
 
     async def holding(self, name: str) -> Memory | None:
         """The memory with the id `name`, if it is current."""
-        held = await self._take(name)
-        return held.memory if held and held.memory.current else None
+        held = await self._take_current(name)
+        return held.memory if held else None
 
     async def set(self, memory: Memory) -> Memory:
         """Make `memory` the current version of its key; the previous one is superseded and becomes history.
@@ -507,10 +506,7 @@ class Ledger:
         if ends is None or stays is None or ends is stays:
             return to
         self._end(ends, at, superseded_by=to.id)
-        if stays.memory.supersedes is None:
-            stays.memory = replace(stays.memory, supersedes=known.id)
-            self._changed[to.id] = None
-        return stays.memory
+        return self._change(stays, supersedes=known.id) if stays.memory.supersedes is None else stays.memory
 
     async def confirm(self, known: Memory, turn_id: str, at: datetime, *, sure: bool = True) -> Memory | None:
         """Note that the current memory `known` was said again in this turn; None if that was counted before.
@@ -522,31 +518,24 @@ class Ledger:
             return None
         memory = held.memory
         sources = (*memory.source, turn_id)
-        held.memory = replace(
-            memory,
+        return self._change(
+            held,
             source=sources if len(sources) <= _SOURCES else (sources[0], *sources[1 - _SOURCES :]),
             times_said=memory.times_said + 1 if memory.source else memory.times_said,
             last_said_at=max(at, memory.last_said_at or at),
             confirmed=memory.confirmed or sure,
         )
-        self._changed[known.id] = None
-        return held.memory
 
     async def affirm(self, name: str) -> Memory | None:
         """Confirm the memory with the id `name`; None if it is not current and unconfirmed."""
-        held = await self._take(name)
-        if held is None or not held.memory.current or held.memory.confirmed:
-            return None
-        held.memory = replace(held.memory, confirmed=True)
-        self._changed[name] = None
-        return held.memory
+        held = await self._take_current(name)
+        return self._change(held, confirmed=True) if held and not held.memory.confirmed else None
 
     async def doubt(self, name: str) -> None:
         """Mark the memory with the id `name` as unconfirmed, if it is current."""
-        held = await self._take(name)
-        if held is not None and held.memory.current and held.memory.confirmed:
-            held.memory = replace(held.memory, confirmed=False)
-            self._changed[name] = None
+        held = await self._take_current(name)
+        if held and held.memory.confirmed:
+            self._change(held, confirmed=False)
 
     async def retract(self, key: str, author: str | None, at: datetime) -> Memory | None:
         """End the current version of `key`, which becomes history; None if there is none."""
@@ -555,8 +544,8 @@ class Ledger:
 
     async def end(self, name: str, at: datetime) -> Memory | None:
         """End the memory with the id `name`, which becomes history; None if it is not current."""
-        held = await self._take(name)
-        return self._end(held, at) if held and held.memory.current else None
+        held = await self._take_current(name)
+        return self._end(held, at) if held else None
 
     async def restore(self, name: str, at: datetime) -> Memory | None:
         """Make the ended memory `name` current again, as a new version from `at` on.
@@ -574,9 +563,12 @@ class Ledger:
         return await (self.set(again) if ended.key else self.add(again))
 
     def _end(self, held: _PendingMemory, at: datetime, superseded_by: str | None = None) -> Memory:
-        held.memory = replace(held.memory, valid_until=at, superseded_by=superseded_by)
-        self._changed[held.memory.id] = None
         self._ended[held.memory.id] = None
+        return self._change(held, valid_until=at, superseded_by=superseded_by)
+
+    def _change(self, held: _PendingMemory, **fields: Any) -> Memory:
+        held.memory = replace(held.memory, **fields)
+        self._changed[held.memory.id] = None
         return held.memory
 
     def _add(self, memory: Memory, number: int) -> Memory:
@@ -612,6 +604,10 @@ class Ledger:
             return self._hold(records[0]) if records else None
         return self._held[name]
 
+    async def _take_current(self, name: str) -> _PendingMemory | None:
+        held = await self._take(name)
+        return held if held and held.memory.current else None
+
     def _hold(self, record: Record) -> _PendingMemory:
         fresh = _PendingMemory(memory_of(record), record.version, record.data.get("number", 0), record.data)
         return self._held.setdefault(record.id, fresh)
@@ -625,9 +621,5 @@ def _put(held: _PendingMemory) -> Put:
 
 
 def _same(known: Memory, said: Memory) -> bool:
-    return (known.text, known.category, known.context, known.visibility) == (
-        said.text,
-        said.category,
-        said.context,
-        said.visibility,
-    )
+    names = ("text", "category", "context", "visibility")
+    return all(getattr(known, name) == getattr(said, name) for name in names)

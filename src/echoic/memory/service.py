@@ -511,25 +511,22 @@ class MemoryService:
             deployment: the deployment; None for all in the store.
             parked: also retry conversations that were given up because a model failed too often.
         """
-        await self._abandoned.close_all(deployment)
-        distilled = await self._parts.distiller.distil_all(deployment, parked=parked)
-        self._parts.background.poke()
-        await self._judge_waiting(deployment)
-        return distilled
+        return await self._distil(deployment, partial(self._parts.distiller.distil_all, parked=parked))
 
     async def distil_due(self, deployment: str | None = None) -> Distilled:
         """Learn from every conversation that is due; a worker calls it repeatedly."""
-        await self._abandoned.close_all(deployment)
-        distilled = await self._parts.distiller.distil_due(deployment)
-        self._parts.background.poke()
-        await self._judge_waiting(deployment)
-        return distilled
+        return await self._distil(deployment, self._parts.distiller.distil_due)
 
-    async def _judge_waiting(self, deployment: str | None) -> None:
-        """Request the judgements that earlier processes left pending, if there is a second judge."""
-        if self._parts.judge is not None:
+    async def _distil(
+        self, deployment: str | None, learn: Callable[[str | None], Awaitable[Distilled]]
+    ) -> Distilled:
+        await self._abandoned.close_all(deployment)
+        distilled = await learn(deployment)
+        self._parts.background.poke()
+        if self._parts.judge is not None:  # what earlier processes left pending
             await self._parts.judge.take_up(deployment)
             await self._parts.judge.settle()
+        return distilled
 
     async def jobs(self, deployment: str | None = None) -> Jobs:
         """The conversations to be distilled, and those parked. For operators; reads every conversation."""

@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, TypeVar
 
@@ -62,14 +62,14 @@ _REQUESTS = 3
 
 
 class Asking(Generic[OutputT]):
-    """A model that answers one kind of question."""
+    """A model that answers one kind of question, by the instructions and in the form that its class names."""
 
-    def __init__(
-        self, model: str | Model, make: Callable[[Model], Agent[Any, OutputT]], *, timeout_s: float
-    ) -> None:
+    instructions: str
+    output: type[OutputT]
+
+    def __init__(self, model: str | Model, *, timeout_s: float) -> None:
         self.timeout_s = timeout_s
         self._model = model
-        self._make = make
         self._agent: Agent[Any, OutputT] | None = None
         self._opening = asyncio.Lock()
 
@@ -118,10 +118,15 @@ class Asking(Generic[OutputT]):
         from pydantic_ai.models import infer_model
 
         try:
-            return self._make(infer_model(self._model))
+            return self._agent_of(infer_model(self._model))
         except (UserError, ImportError, ValueError) as error:
             name = self._model if isinstance(self._model, str) else type(self._model).__name__
             raise InvalidInput(f"model={name!r} cannot be used: {error}") from error
+
+    def _agent_of(self, model: Model) -> Agent[Any, OutputT]:
+        from pydantic_ai import Agent
+
+        return Agent(model, output_type=self.output, instructions=self.instructions, retries=1)
 
 
 # -- what may be global
@@ -151,8 +156,7 @@ class Opinion(BaseModel):
 class ModelClassifier(Asking[Opinion]):
     """Judges with a language model whether a text may be global; see `Classifier`."""
 
-    def __init__(self, model: str | Model, *, timeout_s: float) -> None:
-        super().__init__(model, _classifier_agent, timeout_s=timeout_s)
+    instructions, output = CLASSIFIER_INSTRUCTIONS, Opinion
 
     async def classify(self, text: str, key: str | None) -> Verdict:
         """Global only if the model is sure; any exception means private."""
@@ -160,12 +164,6 @@ class ModelClassifier(Asking[Opinion]):
         opinion = await self.ask(quoted([row]))
         shared = opinion.who == "everyone" and opinion.sure
         return Verdict("global" if shared else "private", "model")
-
-
-def _classifier_agent(model: Model) -> Agent[Any, Opinion]:
-    from pydantic_ai import Agent
-
-    return Agent(model, output_type=Opinion, instructions=CLASSIFIER_INSTRUCTIONS, retries=1)
 
 
 # -- what a call was about
@@ -194,8 +192,7 @@ class Summary(BaseModel):
 class ModelSummarizer(Asking[Summary]):
     """Summarises with a language model; see `Summarizer`."""
 
-    def __init__(self, model: str | Model, *, timeout_s: float) -> None:
-        super().__init__(model, _summary_agent, timeout_s=timeout_s)
+    instructions, output = SUMMARY_INSTRUCTIONS, Summary
 
     async def summarize(self, before: str | None, turns: Sequence[Turn]) -> str:
         """The summary `before`, extended by `turns`."""
@@ -207,12 +204,6 @@ class ModelSummarizer(Asking[Summary]):
         known = quoted([{"summary": stripped(before, _SUMMARY_CHARACTERS)}]) if before else "nothing"
         question = "\n".join(["The summary so far:", known, "", "What was said next:", quoted(rows)])
         return (await self.ask(question)).summary
-
-
-def _summary_agent(model: Model) -> Agent[Any, Summary]:
-    from pydantic_ai import Agent
-
-    return Agent(model, output_type=Summary, instructions=SUMMARY_INSTRUCTIONS, retries=1)
 
 
 # -- what to remember
@@ -329,13 +320,8 @@ def _fact(item: ProposedChange) -> Fact:
     context = (item.context or "").strip() or None
     if key is None:
         return Fact(text=sentence, category=item.category, context=context)
-    return Fact(
-        text=checked_text(value, "value"),
-        key=key,
-        statement=sentence,
-        category=item.category,
-        context=context,
-    )
+    text = checked_text(value, "value")
+    return Fact(text=text, key=key, statement=sentence, category=item.category, context=context)
 
 
 def _key(slot: str, value: str) -> str | None:
@@ -392,9 +378,7 @@ class ModelExtractor(Asking[ExtractorAnswer]):
     """Extracts memories with a language model; see `Extractor`."""
 
     name = "model"
-
-    def __init__(self, model: str | Model, *, timeout_s: float) -> None:
-        super().__init__(model, _extractor_agent, timeout_s=timeout_s)
+    instructions, output = EXTRACTOR_INSTRUCTIONS, ExtractorAnswer
 
     async def extract(self, reading: Reading) -> Sequence[Change]:
         """The changes the model proposes; items that cannot be used are left out.
@@ -414,6 +398,22 @@ class ModelExtractor(Asking[ExtractorAnswer]):
             raise Unusable("nothing the model said could be used")
         return changes
 
+    def _agent_of(self, model: Model) -> Agent[Any, ExtractorAnswer]:
+        from pydantic_ai import ModelRetry, RunContext
+
+        agent = super()._agent_of(model)
+
+        @agent.output_validator
+        def readable(ctx: RunContext[Any], answer: ExtractorAnswer) -> ExtractorAnswer:
+            if usable(answer, ctx.deps) is None:
+                raise ModelRetry(
+                    "None of this can be used. Name turns and known facts by their handles, turns of the "
+                    f"user only, and give read_up_to: {ctx.deps.last}."
+                )
+            return answer
+
+        return agent
+
 
 def _is_shown(turn: Turn) -> bool:
     return bool(turn.heard_text) and turn.speaker.casefold() not in _NOT_SHOWN
@@ -423,18 +423,12 @@ def _extractor_question(known: dict[str, Memory], context: Sequence[Turn], turns
     facts = [_fact_row(name, memory) for name, memory in known.items()]
     before = [row for turn in context for row in _turn_rows("", turn)[:1]]
     new = [row for name, turn in turns.items() for row in _turn_rows(name, turn)]
-    return "\n".join(
-        [
-            "What is known of the user:",
-            quoted(facts) or "nothing",
-            "",
-            "What was said before, for context only:",
-            quoted(before) or "nothing",
-            "",
-            "What was said now:",
-            quoted(new),
-        ]
-    )
+    parts = {
+        "What is known of the user:": quoted(facts) or "nothing",
+        "What was said before, for context only:": quoted(before) or "nothing",
+        "What was said now:": quoted(new),
+    }
+    return "\n\n".join(f"{title}\n{rows}" for title, rows in parts.items())
 
 
 def _fact_row(name: str, memory: Memory) -> dict[str, Any]:
@@ -460,22 +454,3 @@ def _pieces(text: str, limit: int) -> list[str]:
         pieces.append(text[:end])
         text = text[end:].lstrip()
     return [*pieces, text]
-
-
-def _extractor_agent(model: Model) -> Agent[Any, ExtractorAnswer]:
-    from pydantic_ai import Agent, ModelRetry, RunContext
-
-    agent: Agent[Any, ExtractorAnswer] = Agent(
-        model, output_type=ExtractorAnswer, instructions=EXTRACTOR_INSTRUCTIONS, deps_type=Handles, retries=1
-    )
-
-    @agent.output_validator
-    def readable(ctx: RunContext[Any], answer: ExtractorAnswer) -> ExtractorAnswer:
-        if usable(answer, ctx.deps) is None:
-            raise ModelRetry(
-                "None of this can be used. Name turns and known facts by their handles, turns of the user "
-                f"only, and give read_up_to: {ctx.deps.last}."
-            )
-        return answer
-
-    return agent

@@ -57,7 +57,6 @@ class Saying:
         return cls(hit, stems, frozenset(facts), turning)
 
     def adds_nothing_to(self, other: Saying) -> bool:
-        """Whether it repeats `other`."""
         if self.turns != other.turns or not self.stems or not other.stems:
             return False
         if self.hit.turn is not None and other.hit.memory is not None:
@@ -114,8 +113,6 @@ _TIMELESS = re.compile(r"\b(?:name|nickname|birth\w*|born|gender|pronouns?|nativ
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A hit with its neighbours."""
-
     hit: Hit
     place: int
     """Its position among the turns of its conversation."""

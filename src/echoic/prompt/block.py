@@ -36,8 +36,6 @@ _MISSES: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section of a block."""
-
     name: str
     text: str
 
@@ -183,16 +181,7 @@ OPENING: Final = Section(
     ),
 )
 """Echoic's own words, the same for everybody: the only section that may be in a system message."""
-SECTIONS: Final = (
-    "about",
-    "experience",
-    "profile",
-    "directives",
-    "memories",
-    "conversations",
-    "withheld",
-    "now",
-)
+SECTIONS: Final = tuple("about experience profile directives memories conversations withheld now".split())
 """Names of all sections, in order."""
 STATUS: Final = "status"
 """The section that says that memory could not be read."""
@@ -483,16 +472,13 @@ def quoted(text: str, limit: int = MAX_QUOTED_CHARACTERS) -> str:
     """
     # normalizing can lengthen a text eighteenfold; what is beyond the limit need not be processed
     start = text[: 4 * limit]
-    seen = start if start.isascii() else unicodedata.normalize("NFKC", _numbers_apart(_seen(start)))
-    plain = _HEADING.sub(" ", _TAG.sub(" ", seen).translate(_PLAIN))
+    if not start.isascii():
+        # with a sign between a digit and a following number that NFKC would make digits of
+        start = unicodedata.normalize("NFKC", _AFTER_DIGIT.sub(_apart, _seen(start)))
+    plain = _HEADING.sub(" ", _TAG.sub(" ", start).translate(_PLAIN))
     words = " ".join(plain.split())
     cut = words if len(words) <= limit else words[: limit - 1].rstrip() + "…"
     return f'"{cut}"' if cut else ""
-
-
-def _numbers_apart(text: str) -> str:
-    """`text` with a sign between a digit and a following number that NFKC would make digits of."""
-    return _AFTER_DIGIT.sub(_apart, text)
 
 
 def _apart(found: re.Match[str]) -> str:

@@ -327,10 +327,9 @@ def _taken_back(said: Said, before: Sequence[Said]) -> int | None:
 def _said_again(text: str, known: Iterable[Known]) -> Iterator[SecretSpan]:
     """Single words that were a secret a moment ago, and are repeated."""
     for one in known:
-        for place in (
-            re.finditer(rf"(?<!\w){re.escape(one.word)}(?!\w)", text, re.IGNORECASE) if one.word else ()
-        ):
-            yield SecretSpan(one.kind, *place.span(), one.value)
+        if one.word:
+            for place in re.finditer(rf"(?<!\w){re.escape(one.word)}(?!\w)", text, re.IGNORECASE):
+                yield SecretSpan(one.kind, *place.span(), one.value)
 
 
 def leans_on_context(said: Said) -> bool:
@@ -469,13 +468,8 @@ def _numbers(text: str, kind: Secret, *, least: int) -> Iterator[SecretSpan]:
     """The numbers of a text that may be a secret of this kind."""
     for view in views_of(text):
         for digits, start, end in runs(view):
-            if (
-                len(digits) < least
-                or values.is_amount(view.text, start)
-                or values.UNITS.match(view.text, end)
-            ):
-                continue
-            if _NOT_THIS.search(view.text, max(0, start - 40), start):
+            is_other = values.is_amount(view.text, start) or values.UNITS.match(view.text, end)
+            if len(digits) < least or is_other or _NOT_THIS.search(view.text, max(0, start - 40), start):
                 continue
             yield _found(view, kind, start, end)
 

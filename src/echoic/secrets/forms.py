@@ -62,8 +62,6 @@ _SENTENCE_END = re.compile(r"[?!;\n]|\.\s+[A-Z]")
 
 
 class Cues:
-    """Every cue of one text."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._ends: list[int] = []
@@ -101,8 +99,6 @@ _GROUP = re.compile(r"[0-9]++")
 
 @dataclass(frozen=True, slots=True)
 class DigitGroup:
-    """Adjacent digits."""
-
     digits: str
     start: int
     end: int
@@ -258,19 +254,9 @@ def _is_date(year: int, month: int, day: int) -> bool:
 
 # Ways a card is printed; anything else counts only as a whole, so that a list of numbers is no card.
 _PRINTED = {
-    (14,),
-    (15,),
-    (16,),
-    (18,),
-    (19,),
-    (4, 4, 4, 4),
-    (4, 6, 5),
-    (4, 6, 4),
-    (4, 4, 4, 4, 3),
-    (8, 8),
-    (4, 12),
-    (6, 13),
-}
+    (14,), (15,), (16,), (18,), (19,),
+    (4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (8, 8), (4, 12), (6, 13),
+}  # fmt: skip
 _MOST_GROUPS = max(map(len, _PRINTED))
 _SECURITY_CODE = re.compile(_PATTERNS["security code"], re.IGNORECASE)
 _IBAN_START = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}[ -]?[0-9][ -]?[0-9](?=[ .-]{0,2}[A-Za-z0-9])")

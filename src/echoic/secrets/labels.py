@@ -183,9 +183,8 @@ def _all(view: View) -> Iterator[tuple[Secret, Span]]:
                 yield _named(label.kind, text, found), found
             for more in _again(label, text, cue.end()):
                 yield label.kind, more
-    for cue in CODE.finditer(text):
-        found = None if not is_plain_code(cue) else _behind(PLAIN_CODE, text, cue.end())
-        found = found or (_before(PLAIN_CODE, text, cue.start()) if is_plain_code(cue) else None)
+    for cue in filter(is_plain_code, CODE.finditer(text)):
+        found = _behind(PLAIN_CODE, text, cue.end()) or _before(PLAIN_CODE, text, cue.start())
         if found is not None:
             yield "one-time code", found
 
@@ -276,11 +275,8 @@ def _dictated(text: str, place: int) -> Span | None:
     if found is None:
         return None
     last = text[slice(*found)].rsplit(maxsplit=1)[-1].lower()
-    return (
-        found
-        if len(text[slice(*found)].split()) > 1 and (last in values.SPELLED or last.isdecimal())
-        else None
-    )
+    several = len(text[slice(*found)].split()) > 1
+    return found if several and (last in values.SPELLED or last.isdecimal()) else None
 
 
 _CHOOSES = re.compile(_PATTERNS["chooses"], re.IGNORECASE)
@@ -358,9 +354,8 @@ def _words_before(head: str) -> Span | None:
     if found is None:
         return None
     start, led = found.start("value"), bool(_BACK_LEAD.search(head, 0, found.start("value")))
-    for lead in _LEADS_UP.finditer(
-        head, start, found.end("value")
-    ):  # the words that lead up to it are not part of it
+    # the words that lead up to it are not part of it
+    for lead in _LEADS_UP.finditer(head, start, found.end("value")):
         start, led = lead.end(), led or lead[0].lower().startswith(("it", "use"))
     if not found["verb"] and not led:
         return None
@@ -544,10 +539,11 @@ def _fitting(kinds: Sequence[Secret], text: str, digits: str, start: int) -> Sec
 
 def _is_read_out(view: View, original: str, digits: str, start: int, end: int) -> bool:
     """Whether a number is said digit by digit, or written unlike an amount, date or year."""
+    if len(digits) < 3:
+        return False
     first, last = view.origin(start, end)
     if (
-        len(digits) < 3
-        or is_scaled(original[first:last])
+        is_scaled(original[first:last])
         or values.is_amount(view.text, start)
         or values.UNITS.match(view.text, end)
         or _STREET.match(view.text, end)

@@ -66,8 +66,6 @@ _LAST_FOUR_SAID = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SecretSpan:
-    """One secret in a text."""
-
     kind: Secret
     start: int
     end: int
@@ -82,8 +80,6 @@ class SecretSpan:
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A text without its secrets."""
-
     text: str
     found: tuple[SecretSpan, ...] = ()
     """In order, without overlaps."""
@@ -122,7 +118,8 @@ def mask(text: str, *, known: Iterable[Known] = ()) -> Masked:
     `known` are earlier secrets that may be repeated here.
     """
     known = tuple(known)
-    telling = len(text) > 2 and _TELLING.search(written(text).text) is not None
+    plain = text if text.isascii() and text.isprintable() else written(text).text
+    telling = len(text) > 2 and _TELLING.search(plain) is not None
     if not telling and not known:
         return Masked(text)
     return apply(text, lambda part: [*(_look(part) if telling else ()), *_repeated(part, known)])

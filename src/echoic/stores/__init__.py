@@ -208,22 +208,10 @@ def _options(
     return ours, theirs
 
 
-def _text(_name: str, value: str) -> str:
-    return value
-
-
 def _whole(name: str, value: str, least: int = 1) -> int:
     if not (value.isascii() and value.isdigit() and len(value) <= 12 and int(value) >= least):
         raise InvalidInput(f"{name} must be a whole number from {least} on, not {value!r}")
     return int(value)
-
-
-def _megabytes(name: str, value: str) -> int:
-    return _whole(name, value) << 20
-
-
-def _milliseconds(name: str, value: str) -> float:
-    return _whole(name, value, 100) / 1000
 
 
 def _seconds(name: str, value: str) -> float:
@@ -242,10 +230,13 @@ def _switch(name: str, value: str) -> bool:
     return value == "on"
 
 
-_CACHE = {"cache_mb": ("cache_bytes", _megabytes)}
-_LOCAL: Mapping[str, Options] = {"sqlite": _CACHE, "files": {"format": ("format", _text), **_CACHE}}
+_CACHE: Options = {"cache_mb": ("cache_bytes", lambda name, value: _whole(name, value) << 20)}
+_LOCAL: Mapping[str, Options] = {
+    "sqlite": _CACHE,
+    "files": {"format": ("format", lambda _, value: value), **_CACHE},
+}
 _POSTGRES: Options = {
-    "schema": ("name", _text),
+    "schema": ("name", lambda _, value: value),
     **_CACHE,
     "pool": ("pool", _whole),
     "wait_s": ("wait_s", _seconds),
@@ -258,7 +249,7 @@ _POSTGRES: Options = {
 _MONGODB: Options = {
     **_CACHE,
     "narrow_above": ("narrow_above", _whole),
-    "timeout_ms": ("timeout_s", _milliseconds),
+    "timeout_ms": ("timeout_s", lambda name, value: _whole(name, value, 100) / 1000),
 }
 _ASYNCPG = frozenset(
     """

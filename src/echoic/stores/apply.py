@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import WriteConflict, brief
-from echoic.partition import Entry
-from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Index, Put, Record, Require
+from echoic.partition import SEGMENT_ROWS, Entry, Segment
+from echoic.stores.base import FIRST_UNSEARCHABLE, Attach, Change, Drop, Erasable, Index, Put, Record, Require
 
 T = TypeVar("T")
 NEEDLE_BYTES = 40
@@ -95,6 +95,9 @@ class Changing(ABC):
     def __init__(self, index: Index, next_row: int = 0, next_other: int = FIRST_UNSEARCHABLE) -> None:
         self._index = index
         self._next_row, self._next_other = next_row, next_other
+        self._segments: dict[int, Segment] = {}
+        self._touched: set[int] = set()
+        """The segments to be written."""
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Apply each change in order; after WriteConflict roll the transaction back."""
@@ -131,6 +134,17 @@ class Changing(ABC):
         seq = old.seq if old else self._next(searchable=entry is not None)
         same = before is not None and entry is not None and before.text == entry.text
         return replace(record, version=version + 1, seq=seq), entry, same
+
+    def _segment(self, seq: int) -> Segment:
+        """The segment of a row, to be changed."""
+        number = seq // SEGMENT_ROWS
+        self._touched.add(number)
+        if number not in self._segments:
+            self._segments[number] = self._stored_segment(number)
+        return self._segments[number]
+
+    def _stored_segment(self, number: int) -> Segment:  # noqa: ARG002 - for stores that read it only now
+        return Segment()
 
     def _next(self, *, searchable: bool) -> int:
         if searchable:
@@ -173,6 +187,22 @@ def takes(old: Record | None, attach: Attach) -> TypeGuard[Record]:
     if old is None or old.version != attach.version or old.seq >= FIRST_UNSEARCHABLE:
         return False
     return attach.was is None or old.data == attach.was
+
+
+def erasing(
+    there: Iterable[Record], changes: Iterable[Erasable]
+) -> tuple[list[Record], list[tuple[Record, Record]]]:
+    """Those of the records `there` that `changes` destroy; and those they rewrite, with their new state."""
+    last = {name_of(change): change for change in changes}
+    gone: list[Record] = []
+    rewritten: list[tuple[Record, Record]] = []
+    for record in there:
+        change = last.get((record.kind, record.id))
+        if isinstance(change, Put):
+            rewritten.append((record, change.record))
+        else:
+            gone.append(record)
+    return gone, rewritten
 
 
 def name_of(change: Change) -> Name:

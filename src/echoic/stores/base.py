@@ -7,9 +7,11 @@ store passes `echoic.testing.StoreConformance` and agrees with the in-memory one
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -338,6 +340,11 @@ class Examines(Protocol):
         """
 
 
+def finding(name: str, detail: str, advice: str = "") -> Finding:
+    """A result that is healthy unless there is something to advise."""
+    return Finding(name=name, well=not advice, detail=detail, advice=advice)
+
+
 async def timed(looking: Awaitable[Finding]) -> Finding:
     """A finding with the time the check took."""
     began = time.perf_counter()
@@ -427,6 +434,15 @@ def origins(segments: Sequence[int]) -> NDArray[np.int64]:
     """[32 * len(segments)] The row number in the scope of each row of the concatenated `segments`."""
     starts = np.array(segments, np.int64) * SEGMENT_ROWS
     return (starts[:, None] + np.arange(SEGMENT_ROWS)).reshape(-1)
+
+
+def fsync_path(path: str | Path) -> None:
+    """Make a file, or the names in a folder, durable."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def without_others(mode: int) -> int:

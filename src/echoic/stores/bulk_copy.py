@@ -49,8 +49,6 @@ class ScopeContent:
 
 
 class CopiedRecord(NamedTuple):
-    """A record with its vector and word pieces."""
-
     record: Record
     vector: NDArray[np.float32] | None = None
     tokens: bytes | None = None
@@ -191,8 +189,6 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedScope:
-    """The result of copying one scope."""
-
     scope: Scope
     records: int
     """How many records it has now, in either store."""
@@ -207,8 +203,6 @@ class CopiedScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """The result of copying every scope."""
-
     scopes: tuple[CopiedScope, ...]
 
     @property
@@ -296,7 +290,9 @@ async def copy_store(
                 await writer.take(page)
                 done += len(page)
                 progress(done, max(total, done))
-        copied.append(await _compared(source, target, at, kinds, new=writer.new, vectors=vectors))
+        kept = getattr(target, "kept", None)
+        ours = await content_of(source, at, kinds, None if vectors else (), kept=kept)
+        copied.append(await _checked(target, at, kinds, ours, new=writer.new))
     result = Copied(scopes=tuple(copied))
     if result.records < await _countable(source):
         raise StoreCorrupt(
@@ -435,8 +431,7 @@ class _ScopeWriter:
         if not (self._vectors and embedded):
             return []
         records = await self._target.rows(self._scope, sorted(embedded))
-        partition = await self._target.load(self._scope)
-        there = with_vectors(partition, records)
+        there = with_vectors(await self._target.load(self._scope), records)
         return [
             self._attach(embedded[one.record.seq], one.record.version) for one in there if one.vector is None
         ]
@@ -457,19 +452,7 @@ class _ScopeWriter:
 
 def _filler(like: Record) -> list[Change]:
     """Takes a position and leaves nothing in it: the record is dropped in the same batch."""
-    return [
-        Put(record=replace(like, id=_PLACEHOLDER), expect=0),
-        Drop(kind=like.kind, id=_PLACEHOLDER),
-    ]
-
-
-async def _compared(
-    source: Store, target: Store, scope: Scope, kinds: Sequence[str], *, new: int, vectors: bool
-) -> CopiedScope:
-    """Compare the scope in both stores after copying; raises WriteConflict if they differ."""
-    kept = getattr(target, "kept", None)
-    ours = await content_of(source, scope, kinds, None if vectors else (), kept=kept)
-    return await _checked(target, scope, kinds, ours, new=new)
+    return [Put(record=replace(like, id=_PLACEHOLDER), expect=0), Drop(kind=like.kind, id=_PLACEHOLDER)]
 
 
 async def _checked(

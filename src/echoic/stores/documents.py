@@ -18,7 +18,6 @@ import base64
 import contextlib
 import json
 import sys
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
@@ -52,7 +51,7 @@ from echoic.stores.base import (
     not_open,
 )
 from echoic.stores.files.document import json_of
-from echoic.stores.scope_state import Clock, HeldScope, Staged
+from echoic.stores.scope_state import Clock, HeldScope, ScopeCache, Staged
 from echoic.types import EmbeddingSpec, Scope
 
 Json = dict[str, Any]
@@ -75,7 +74,8 @@ def changed_parts(texts: Mapping[str, str], held: HeldScope, staged: Staged) -> 
             if step.left is not None:
                 text = staged.texts.get(step.left.seq) or held.texts[step.left.seq]
                 one = part(step.left.seq)[str(step.left.seq)]
-                one |= {"vector": _packed(step.change.vector), "text": text.digest.hex()}
+                vector = np.asarray(step.change.vector, "<f4")
+                one |= {"vector": _base64(vector.tobytes()), "text": text.digest.hex()}
                 one["pieces"] = None if step.change.tokens is None else _base64(step.change.tokens)
         elif step.left is None:
             if step.old is not None:
@@ -95,7 +95,6 @@ def _kept(record: Record, staged: Staged, held: HeldScope) -> Json:
 
 
 def record_of(seq: int, one: Json) -> Record:
-    """The record of a part's entry."""
     return Record(
         kind=one["kind"], id=one["id"], key=one["key"], data=one["data"], version=one["version"], seq=seq
     )
@@ -110,14 +109,8 @@ def vector_of(one: Json) -> tuple[bytes, Any, bytes | None]:
 
 def without_vectors(text: str) -> str:
     ones = parsed(text)
-    left = {
-        s: {n: v for n, v in one.items() if n not in {"vector", "text", "pieces"}} for s, one in ones.items()
-    }
+    left = {seq: {n: v for n, v in one.items() if n not in _OF_VECTOR} for seq, one in ones.items()}
     return json.dumps(left)
-
-
-def _packed(vector: Any) -> str:
-    return _base64(np.asarray(vector, "<f4").tobytes())
 
 
 def _base64(data: bytes) -> str:
@@ -155,8 +148,6 @@ _TRIES: Final = 100
 _BUSY: Final = "other processes write this user's documents all the time; nothing was written: try again"
 _LAST: Final = sys.maxsize
 """As the time since when a scope waits that cannot be read: all others are embedded first."""
-_KEPT: Final = 3
-"""Scopes that stay loaded whatever their size: one recall reads a user's own and the shared ones."""
 
 
 @runtime_checkable
@@ -199,12 +190,9 @@ class _ScopeDocument:
         self.head: Json = {}
         self.parts: dict[str, tuple[str, str]] = {}
         """The name and the text of each part's document."""
-        self.counted = 0
-        """Its size when it was last used."""
 
     @property
     def nbytes(self) -> int:
-        """Approximate memory it takes."""
         partition = self.held.partition.nbytes if self.held else 0
         return 2 * partition + 6 * sum(len(text) for _, text in self.parts.values()) + 2048
 
@@ -219,11 +207,9 @@ class DocumentStore:
 
     def __init__(self, documents: Documents, *, cache_bytes: int = CACHE_BYTES) -> None:
         self._documents = documents
-        self._cache_bytes = cache_bytes
         self._places: WeakValueDictionary[Scope, _ScopeDocument] = WeakValueDictionary()
         """Also what was evicted while it is in use: a scope has one lock."""
-        self._recent: OrderedDict[Scope, _ScopeDocument] = OrderedDict()
-        self._bytes = 0
+        self._cache: ScopeCache[_ScopeDocument] = ScopeCache(cache_bytes)
         self._oldest: dict[Scope, int] = {}
         """Since when records of a scope have waited for their vectors, at the earliest."""
         self._spec = EmbeddingSpec("", 0)
@@ -624,29 +610,19 @@ class DocumentStore:
         """The cached state of a scope, now most recently used."""
         if (place := self._places.get(scope)) is None:
             place = self._places[scope] = _ScopeDocument()
-        if scope in self._recent:
-            self._recent.move_to_end(scope)
-        else:
-            self._weigh(scope, place)
+        if self._cache.get(scope) is None:
+            self._cache.put(scope, place)
         return place
 
     def _weigh(self, scope: Scope, place: _ScopeDocument) -> None:
-        """Count `place` as it is now, as the most recently used; evicts others over the limit."""
-        if self._places.get(scope) is not place:
-            return  # from before a reindex
-        before = place.counted if scope in self._recent else 0
-        place.counted = place.nbytes
-        self._bytes += place.counted - before
-        self._recent[scope] = place
-        self._recent.move_to_end(scope)
-        while self._bytes > self._cache_bytes and len(self._recent) > _KEPT:
-            self._bytes -= self._recent.popitem(last=False)[1].counted
+        """Count `place` as it is now, as the most recently used."""
+        if self._places.get(scope) is place:  # not from before a reindex
+            self._cache.put(scope, place)
 
     def _let_go(self) -> None:
         self._places.clear()
-        self._recent.clear()
+        self._cache.clear()
         self._oldest = {}
-        self._bytes = 0
 
     async def _asked(self, answer: Awaitable[T]) -> T:
         try:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch, InvalidInput, StoreCorrupt, WriteConflict, brief
 from echoic.partition import AXES, MAX_BYTES, MEMORY, SEGMENT_ROWS, Entry, Flag, Partition, Segment
+from echoic.stores.apply import name_of
 from echoic.stores.base import (
     ENCRYPTED,
     Attach,
@@ -45,7 +46,7 @@ from echoic.stores.base import (
     model_text,
     not_open,
 )
-from echoic.stores.scope_state import Loaded, PartitionCache
+from echoic.stores.scope_state import Loaded, ScopeCache
 from echoic.types import EmbeddingSpec, Scope
 
 KeySource = Callable[[str], Sequence[bytes]]
@@ -178,7 +179,7 @@ class EncryptedStore:
         except ImportError as error:
             raise InvalidInput("encryption needs a package: pip install 'echoic[encryption]'") from error
         self._inner, self._source = inner, keys
-        self._cache = PartitionCache(cache_bytes)
+        self._cache: ScopeCache[Loaded] = ScopeCache(cache_bytes)
         self._index: Index | None = None
         self._spec = EmbeddingSpec("", 0)
         self._data_keys: dict[str, bytes] = {}
@@ -413,8 +414,7 @@ class EncryptedStore:
         stands = await self._compared(scope, keys, changes)
         made: list[Change] = []
         for change in changes:
-            record = change.record if isinstance(change, Put) else None
-            kind, name = (record.kind, record.id) if record else (change.kind, change.id)  # type: ignore[union-attr]
+            kind, name = name_of(change)
             place = (_PREFIX + kind, keys.blind("id", kind, name))
             if isinstance(change, Put):
                 new = keys.record(change.record, index)
@@ -439,11 +439,7 @@ class EncryptedStore:
         asked: dict[str, list[str]] = {}
         for change in changes:
             if isinstance(change, Put | Attach) and change.was is not None:
-                kind, name = (
-                    (change.record.kind, change.record.id)
-                    if isinstance(change, Put)
-                    else (change.kind, change.id)
-                )
+                kind, name = name_of(change)
                 asked.setdefault(_PREFIX + kind, []).append(keys.blind("id", kind, name))
         held = [r for kind, names in asked.items() for r in await self._inner.read(scope, kind, names)]
         return {(r.kind, r.id): (keys.opened(r).data, r.data) for r in held}

@@ -1,9 +1,7 @@
-"""One scope held in memory, shared by the in-memory, files and document stores; and caches of loaded scopes.
+"""One scope held in memory, shared by the in-memory, files and document stores; and a cache of scopes.
 
 A scope knows nothing of files or of other scopes, and is not thread-safe: its holder is responsible.
-`PartitionCache` keeps the most recently used partitions within a limit in bytes. The last few stay whatever
-their size: one recall reads a user's own scope, the global and perhaps a shared one. `Listings` finds the
-conversations of all users for stores without an index in a database.
+`Listings` finds the conversations of all users for stores without an index in a database.
 """
 
 from __future__ import annotations
@@ -17,19 +15,20 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import nlargest
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Entry, Flag, Partition, Segment
-from echoic.stores.apply import Name, check_expected, check_required, name_of, takes
+from echoic.stores.apply import Name, check_expected, check_required, erasing, name_of, takes
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     LISTED,
     Attach,
     Change,
     Drop,
+    Erasable,
     Index,
     Put,
     Record,
@@ -371,12 +370,10 @@ class HeldScope:
             self._queue(row)
         return len(self.texts)
 
-    def erasing(self, changes: Sequence[Change]) -> tuple[list[Record], list[tuple[Record, Record]]]:
+    def erasing(self, changes: Sequence[Erasable]) -> tuple[list[Record], list[tuple[Record, Record]]]:
         """The records that `changes` destroy, and those they rewrite, each with its new state."""
-        named = {name_of(change): change for change in changes}
-        there = [(self.records[name], change) for name, change in named.items() if name in self.records]
-        gone = [record for record, change in there if not isinstance(change, Put)]
-        return gone, [(record, change.record) for record, change in there if isinstance(change, Put)]
+        names = dict.fromkeys(map(name_of, changes))
+        return erasing([self.records[name] for name in names if name in self.records], changes)
 
     def vectors(self, records: Iterable[Record]) -> Iterator[NDArray[np.float32]]:
         """[dimensions] The vectors of those of `records` that have one."""
@@ -423,6 +420,63 @@ def _lists(record: Record) -> list[tuple[str, ...]]:
     return [(record.kind,)] if record.key is None else [(record.kind,), (record.kind, record.key)]
 
 
+class Weighed(Protocol):
+    """What `ScopeCache` holds of a scope."""
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate memory it takes."""
+
+
+W = TypeVar("W", bound=Weighed)
+
+
+class ScopeCache(Generic[W]):
+    """The most recently used scopes of one store, within `limit_bytes`. Thread-safe.
+
+    The last `least` stay whatever their size: one recall reads a user's own scope, the global and perhaps a
+    shared one.
+    """
+
+    def __init__(self, limit_bytes: int, least: int = 3) -> None:
+        self._limit, self._least = limit_bytes, least
+        self._held: OrderedDict[Scope, tuple[W, int]] = OrderedDict()
+        """Each with its size when it was put here, which may change."""
+        self._lock = threading.RLock()
+        self.nbytes = 0
+
+    def get(self, scope: Scope) -> W | None:
+        """What is held of `scope`, now the most recently used one."""
+        with self._lock:
+            if scope not in self._held:
+                return None
+            self._held.move_to_end(scope)
+            return self._held[scope][0]
+
+    def put(self, scope: Scope, held: W) -> None:
+        """Cache `held`, or weigh it again; evicts others over the limit."""
+        with self._lock:
+            self.drop(scope)
+            self._held[scope] = held, (size := held.nbytes)
+            self.nbytes += size
+            while self.nbytes > self._limit and len(self._held) > self._least:
+                _, (_, size) = self._held.popitem(last=False)
+                self.nbytes -= size
+
+    def drop(self, scope: Scope) -> None:
+        with self._lock:
+            _, size = self._held.pop(scope, (None, 0))
+            self.nbytes -= size
+
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()
+            self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+
 @dataclass(slots=True)
 class Loaded:
     """A partition and what it was loaded from."""
@@ -432,56 +486,11 @@ class Loaded:
     """The store's own number of the scope; it differs for a new scope of the same name."""
     seen: int
     """The store's change mark when it was last known to be current."""
-    nbytes: int = 0
 
-
-_OF_ONE_RECALL = 3
-_LEAST_BYTES = 2048
-"""Counted even for an empty scope, so that asking for a million strangers does not fill the memory."""
-
-
-class PartitionCache:
-    """One store's partitions. Thread-safe."""
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
-        self._loaded: OrderedDict[Scope, Loaded] = OrderedDict()
-        self._lock = threading.RLock()
-        self.nbytes = 0
-
-    def get(self, scope: Scope) -> Loaded | None:
-        """The partition of `scope`, now the most recently used one."""
-        with self._lock:
-            loaded = self._loaded.get(scope)
-            if loaded is not None:
-                self._loaded.move_to_end(scope)
-            return loaded
-
-    def put(self, scope: Scope, loaded: Loaded) -> None:
-        """Cache `loaded`, or weigh it again; evicts others over the limit."""
-        with self._lock:
-            self.drop(scope)
-            loaded.nbytes = max(loaded.partition.nbytes, _LEAST_BYTES)
-            self._loaded[scope] = loaded
-            self.nbytes += loaded.nbytes
-            while self.nbytes > self._limit and len(self._loaded) > _OF_ONE_RECALL:
-                _, gone = self._loaded.popitem(last=False)
-                self.nbytes -= gone.nbytes
-
-    def drop(self, scope: Scope) -> None:
-        with self._lock:
-            gone = self._loaded.pop(scope, None)
-            if gone is not None:
-                self.nbytes -= gone.nbytes
-
-    def clear(self) -> None:
-        """Drop everything."""
-        with self._lock:
-            self._loaded.clear()
-            self.nbytes = 0
-
-    def __len__(self) -> int:
-        return len(self._loaded)
+    @property
+    def nbytes(self) -> int:
+        # even an empty one counts: asking for a million strangers must not fill the memory
+        return max(self.partition.nbytes, 2048)
 
 
 _Place = tuple[str, tuple[str, str], str]

@@ -18,13 +18,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from echoic.errors import InvalidInput, brief
-from echoic.temporal.expressions import (
-    BETWEEN,
-    Expression,
-    dated,
-    find_expressions,
-    mentions_a_day,
-)
+from echoic.temporal.expressions import BETWEEN, Expression, dated, find_expressions, mentions_a_day
 from echoic.temporal.rules import (
     COUNT,
     DAY,
@@ -161,7 +155,8 @@ def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
     return Spans(
         ranges=ranges,
         past=_past(text) or any(last < midnight for _, last in ranges),
-        loose=all(one.loose for one in found) and len(intervals) == len(found) and not _related(text, found),
+        loose=len(intervals) == len(found)
+        and not any(_OPENS.search(text[: one.start]) or not one.loose for one in found),
         bare=_is_bare(text, found),
     )
 
@@ -239,10 +234,6 @@ def _days_before(moment: datetime, days: int, at: Calendar) -> datetime | None:
         return None
 
 
-def _related(text: str, found: list[Expression]) -> bool:
-    return any(_OPENS.search(text[: one.start]) for one in found)
-
-
 def _past(text: str) -> bool:
     return _PAST.search(text) is not None
 
@@ -294,7 +285,6 @@ def span_around(event: NamedEvent, moment: datetime, now: datetime, zone: tzinfo
 
 
 def said_at(hit: Hit) -> datetime:
-    """When it was said."""
     assert hit.memory or hit.turn
     return hit.memory.valid_from if hit.memory else hit.turn.said_at  # type: ignore[union-attr]
 
@@ -327,18 +317,12 @@ _SPOKEN: Mapping[str, str] = {
     "japan": "Asia/Tokyo",
 }
 _CODES: Mapping[str, str] = {
-    "est": "America/New_York",
-    "edt": "America/New_York",
-    "cst": "America/Chicago",
-    "cdt": "America/Chicago",
-    "mst": "America/Denver",
-    "mdt": "America/Denver",
-    "pst": "America/Los_Angeles",
-    "pdt": "America/Los_Angeles",
-    "cet": "Europe/Paris",
-    "cest": "Europe/Paris",
-    "eet": "Europe/Athens",
-    "eest": "Europe/Athens",
+    **dict.fromkeys(("est", "edt"), "America/New_York"),
+    **dict.fromkeys(("cst", "cdt"), "America/Chicago"),
+    **dict.fromkeys(("mst", "mdt"), "America/Denver"),
+    **dict.fromkeys(("pst", "pdt"), "America/Los_Angeles"),
+    **dict.fromkeys(("cet", "cest"), "Europe/Paris"),
+    **dict.fromkeys(("eet", "eest"), "Europe/Athens"),
     "wet": "Europe/Lisbon",
     "bst": "Europe/London",
     "ist": "Asia/Kolkata",

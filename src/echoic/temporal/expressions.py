@@ -60,8 +60,6 @@ _MOMENT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """One expression found in a text."""
-
     interval: Interval
     start: int
     end: int

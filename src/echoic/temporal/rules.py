@@ -373,10 +373,6 @@ def _counted_from(at: Calendar, unit: str) -> datetime:
     return at.now.astimezone(UTC) if _DAYS_OF[unit] < 1 else at.now
 
 
-def _half_ago(said: re.Match[str], at: Calendar) -> Interval:
-    return _between(at, _group(said, "unit"), 0.35, 0.65)
-
-
 def _between(at: Calendar, unit: str, least: float, most: float) -> Interval:
     days, now = _DAYS_OF[unit], _counted_from(at, unit)
     first, after = now - timedelta(days=most * days), now - timedelta(days=least * days)
@@ -490,7 +486,11 @@ _SEASONS = " ".join(SEASONS)
 _FEAST_WORDS = " ".join(name.split("'")[0].split()[-1] for name in FEASTS)
 
 RULES: tuple[TimeRule, ...] = (
-    _rule(rf"half an? {_UNIT} ago", _half_ago, needs="ago"),
+    _rule(
+        rf"half an? {_UNIT} ago",
+        lambda said, at: _between(at, _group(said, "unit"), 0.35, 0.65),
+        needs="ago",
+    ),
     _rule(rf"{COUNT} {_UNIT}s? ago", _ago, needs="ago"),
     _rule(rf"{COUNT}(?P<half> and a half) {_UNIT}s? ago", _ago, needs="ago"),
     _rule(rf"{COUNT} {_UNIT}s?(?P<half> and a half) ago", _ago, needs="ago"),

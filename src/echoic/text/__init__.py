@@ -44,15 +44,23 @@ def word_lists(package: str) -> Mapping[str, str]:
     A line "[name]" begins a list, and "#" a comment. A word that begins with "=" stands for all words of the
     list of that name, which must come first; otherwise KeyError is raised.
     """
-    lists: dict[str, list[str]] = {}
-    here: list[str] = []
-    for line in (get_data(package, "words.txt") or b"").decode().splitlines():
+    lists: dict[str, str] = {}
+    for name, lines in _named(package, "words.txt").items():
+        words = (word for line in lines for word in line.partition("#")[0].split())
+        lists[name] = " ".join(lists[word[1:]] if word[0] == "=" else word for word in words)
+    return MappingProxyType(lists)
+
+
+def _named(package: str, file: str) -> dict[str, list[str]]:
+    """The lines below each line "[name]" in a data file of `package`."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in (get_data(package, file) or b"").decode().splitlines():
         if line.startswith("["):
-            here = lists.setdefault(line.strip("[] "), [])
-            continue
-        for word in line.partition("#")[0].split():
-            here += lists[word[1:]] if word[0] == "=" else [word]
-    return MappingProxyType({name: " ".join(words) for name, words in lists.items()})
+            lines = found.setdefault(line.strip("[] "), [])
+        else:
+            lines.append(line)
+    return found
 
 
 @cache
@@ -75,17 +83,11 @@ def patterns(package: str, name: str) -> Mapping[str, str]:
     A line "[name]" begins one, and "#" a comment. Its lines are indented by two spaces, and joined. "{name}"
     stands for a pattern above, or for any word of that list in `words.txt`; otherwise KeyError is raised.
     """
-    lines: dict[str, list[str]] = {}
-    here: list[str] = []
-    for line in (get_data(package, f"{name}.txt") or b"").decode().splitlines():
-        if line.startswith("["):
-            here = lines.setdefault(line.strip("[] "), [])
-        elif line.startswith("  "):
-            here.append(line[2:])
     found: dict[str, str] = {}
-    for each, parts in lines.items():
+    for each, lines in _named(package, f"{name}.txt").items():
+        joined = "".join(line[2:] for line in lines if line.startswith("  "))
         found[each] = _NAMED.sub(
-            lambda named: found.get(named[1]) or any_of(word_lists(package)[named[1]]), "".join(parts)
+            lambda named: found.get(named[1]) or any_of(word_lists(package)[named[1]]), joined
         )
     return MappingProxyType(found)
 

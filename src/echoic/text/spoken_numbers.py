@@ -283,6 +283,37 @@ def is_no_digit(words: Sequence[SpokenToken], place: int) -> bool:
     return False
 
 
+class _Rewriting:
+    """A view that is made from another one, with other words in place of some."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._text: list[str] = []
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self.done = 0
+        """How much of the other view's text was written."""
+
+    def put(self, text: str, first: int, last: int) -> None:
+        """Write `text` in place of the characters `first` to `last`."""
+        start, end = self._view.origin(first, last)
+        self._text.append(text)
+        self._starts += [start] * len(text)
+        self._ends += [end] * len(text)
+        self.done = last
+
+    def copy(self, until: int) -> None:
+        """Write the text up to `until` as it is."""
+        if until > self.done:
+            self._text.append(self._view.text[self.done : until])
+            self._starts += self._view.starts[self.done : until]
+            self._ends += self._view.ends[self.done : until]
+            self.done = until
+
+    def view(self, *, spoken: bool) -> View:
+        return View("".join(self._text), self._starts, self._ends, spoken)
+
+
 class _Reader:
     """One pass over one text in one language."""
 
@@ -290,11 +321,8 @@ class _Reader:
         self._view = view
         self._words = words
         self._tongue = tongue
-        self._text: list[str] = []
-        self._starts: list[int] = []
-        self._ends: list[int] = []
+        self._written = _Rewriting(view)
         self._changed = False
-        self._done = 0  # how much of the view's text was written
 
     def read(self) -> View | None:
         """The reading; None if it equals the written text."""
@@ -305,8 +333,8 @@ class _Reader:
             place = self._run(place) if begins or word in _LETTER_NAMES or word in _CAPITALS else place + 1
         if not self._changed:
             return None
-        self._copy(len(self._view.text))
-        return View("".join(self._text), self._starts, self._ends, spoken=True)
+        self._written.copy(len(self._view.text))
+        return self._written.view(spoken=True)
 
     def _run(self, place: int) -> int:
         """Write the run that begins at `place`, if any; returns where to go on."""
@@ -368,7 +396,8 @@ class _Reader:
             return _Breath("0", place + 1, single=True, number=True)
         letter = _LETTER_NAMES.get(word, word)
         if len(letter) == 1 and "a" <= letter <= "z":
-            said = self._cased(place) if letter == word else letter
+            token = self._words[place]
+            said = self._view.text[token.start : token.end] if letter == word else letter
             return _Breath(said, self._explained(place), single=True, number=False)
         return None
 
@@ -445,21 +474,18 @@ class _Reader:
     def _word(self, place: int) -> str:
         return self._words[place].text if 0 <= place < len(self._words) else ""
 
-    def _cased(self, place: int) -> str:
-        return self._view.text[self._words[place].start : self._words[place].end]
-
     def _write(self, run: Sequence[tuple[int, _Breath]], gaps: Sequence[str]) -> None:
         self._changed = True
         first = run[0][0]
         sign = _KEYS.get(self._word(first - 1), "+" if self._word(first - 1) in _PLUS else "")
         if sign:
-            self._copy(self._words[first - 1].start)
+            self._written.copy(self._words[first - 1].start)
             self._put(sign, first - 1, first)
-            self._done = self._words[first].start  # a sign joins its number
+            self._written.done = self._words[first].start  # a sign joins its number
         if run[0][1].text.lower() in {"a", "i"} and gaps and run[1][1].text.isdecimal():
             gaps = [gaps[0] or " ", *gaps[1:]]  # "a four": the article is not part of the number
         gaps = _parted([said.text for _, said in run], gaps)
-        self._copy(self._words[first].start)
+        self._written.copy(self._words[first].start)
         for (place, said), gap in zip(run, ["", *gaps], strict=True):
             if gap:
                 self._put(gap, place - 1, place)
@@ -467,19 +493,7 @@ class _Reader:
 
     def _put(self, text: str, first: int, last: int) -> None:
         """Write `text` for the tokens `first` to `last`."""
-        origin = self._view.origin(self._words[first].start, self._words[last - 1].end)
-        self._text.append(text)
-        self._starts += [origin[0]] * len(text)
-        self._ends += [origin[1]] * len(text)
-        self._done = self._words[last - 1].end
-
-    def _copy(self, until: int) -> None:
-        """Write the view's own text up to `until`."""
-        if until > self._done:
-            self._text.append(self._view.text[self._done : until])
-            self._starts += self._view.starts[self._done : until]
-            self._ends += self._view.ends[self._done : until]
-            self._done = until
+        self._written.put(text, self._words[first].start, self._words[last - 1].end)
 
 
 def _parted(said: Sequence[str], gaps: Sequence[str]) -> list[str]:
@@ -583,30 +597,16 @@ def _is_single(word: str) -> bool:
 
 
 def _written_out(view: View, pieces: list[tuple[int, int]], swaps: dict[int, str]) -> View:
-    text: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-
-    def put(said: str, first: int, last: int) -> None:
-        text.append(said)
-        starts.extend([view.starts[first]] * len(said))
-        ends.extend([view.ends[last - 1]] * len(said))
-
+    written = _Rewriting(view)
     for number, (first, last) in enumerate(pieces):
         if number:
-            put(" ", max(0, first - 1), first)
-        at = first
+            written.put(" ", max(0, first - 1), first)
         for begin, word in sorted(swaps.items()):
             if first <= begin < last:
-                text.append(view.text[at:begin])
-                starts.extend(view.starts[at:begin])
-                ends.extend(view.ends[at:begin])
-                put(_HOMOPHONES[word], begin, begin + len(word))
-                at = begin + len(word)
-        text.append(view.text[at:last])
-        starts.extend(view.starts[at:last])
-        ends.extend(view.ends[at:last])
-    return View("".join(text), starts, ends)
+                written.copy(begin)
+                written.put(_HOMOPHONES[word], begin, begin + len(word))
+        written.copy(last)
+    return written.view(spoken=False)
 
 
 def in_figures(text: str) -> str:

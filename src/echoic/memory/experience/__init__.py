@@ -67,8 +67,6 @@ _OWN_KEYS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _StoredLesson:
-    """A lesson as it is stored."""
-
     lesson: Lesson
     taught_by: tuple[str, ...]
     """Digests of users' scopes."""
@@ -206,7 +204,7 @@ class AgentExperience:
     async def _check(self, text: str, author: Scope | None) -> None:
         own = await self._own_words(author) if author is not None else frozenset()
         # only words that the deployment allows, or capitalised ones, could be a name
-        doubtful = bool(suspects(text, self._words))
+        doubtful = any(word.stem and word.text in self._words for word in words_of(text))
         names = await self._names() if doubtful else frozenset()
         against = objection(text, words=self._words, own=own, names=names)
         if against is not None:
@@ -531,11 +529,6 @@ def repeats(text: str, said: Iterable[str]) -> bool:
         for other in map(cut, said)
         for at in range(len(other) - _QUOTE + 1)
     )
-
-
-def suspects(text: str, words: Collection[str]) -> list[str]:
-    """The folded words of `text` that are ordinary only because the deployment listed them."""
-    return [word.text for word in words_of(text) if word.stem and word.text in words]
 
 
 def _of_a_person(said: Sequence[JudgedWord]) -> str | None:

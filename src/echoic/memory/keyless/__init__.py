@@ -103,11 +103,6 @@ def _of_another_kind(memory: Memory, kinds: frozenset[str]) -> bool:
     return bool(kinds and known) and known.isdisjoint(kinds)
 
 
-def of_now_only(said: str) -> str:
-    """The answer to a question about the past from the present value `said`; empty without one."""
-    return f"I know only how it is now: {listed([said])}" if said else ""
-
-
 def of_the_past(versions: Sequence[Memory]) -> str:
     """What was known under a key before the current value; empty if nothing was."""
     past = [memory for memory in versions if not memory.current]
@@ -307,20 +302,12 @@ _JOINED: Final = re.compile(r"[,;]|\b(?:and|but|because)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(TurnChanges):
     """What the agent says, and what memory did for it."""
 
     text: str
     heard: Turn | None = None
     """The user's turn as stored; None once everything is erased."""
-    stored: tuple[Memory, ...] = ()
-    """New memories."""
-    superseded: tuple[Memory, ...] = ()
-    """Memories that the new ones corrected."""
-    known: tuple[Memory, ...] = ()
-    """What was said and known already."""
-    retracted: tuple[Memory, ...] = ()
-    """Memories that were taken back."""
     query: str | None = None
     """The search query."""
     recall: Recall | None = None
@@ -396,15 +383,7 @@ class KeylessAgent:
         learned = await learn(self._memory, conversation, heard, ours=intent.ours, before=before, steps=steps)
         if named and learned == TurnChanges():
             learned = await learn_name(self._memory, named, steps)
-        reply = Reply(
-            text="",
-            heard=heard,
-            stored=learned.stored,
-            superseded=learned.superseded,
-            known=learned.known,
-            retracted=learned.retracted,
-            timings={},
-        )
+        reply = Reply(text="", heard=heard, **learned.parts(), timings={})
         reply = await self._said(reply, intent, learned, steps)
         if conversation.silent and reply.text == NOTED:
             reply = replace(reply, text=MAY_I if conversation.asking else UNKEPT)
@@ -450,7 +429,9 @@ class KeylessAgent:
             said = of_slot(asked, question, facts)
             if asked.before and said:
                 then = of_hits(asked, question, recall, holding=facts)
-                return of_now_only(said) if then in {UNKNOWN, NOT_LOOKED} else then
+                if then in {UNKNOWN, NOT_LOOKED}:
+                    return f"I know only how it is now: {listed([said])}"
+                return then
             said = said or taken_back(versions)
             if said:
                 return said

@@ -11,9 +11,9 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from echoic.english import listen
 from echoic.english.lexicon import GIVEN, source
@@ -106,7 +106,6 @@ class Intent:
 
 
 def intent_of(text: str) -> Intent:
-    """The intent of `text`."""
     said = sentences(text)
     lines = [sentence.line.strip() for sentence in said]
     whole = " ".join(lines)
@@ -282,8 +281,6 @@ _PATTERNS: Final = tuple((re.compile(pattern), key) for pattern, key in _ROWS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionSubject:
-    """The subject of a question."""
-
     key: str | None = None
     """The key of a slot, or a prefix ending in ":" for several; None if no row matches."""
     everything: bool = False
@@ -311,7 +308,6 @@ _ON: Final = re.compile(r"\b(?:tell|told|say|said|mention|mentioned)\b.* (?:abou
 
 
 def asked_of(question: str) -> QuestionSubject:
-    """The subject of `question`."""
     line = " ".join(re.sub(r"[^\w'’-]+", " ", fold(question)).split())
     for short, long in _EXPANDED:
         line = re.sub(rf"\b{short}\b", long, line)
@@ -574,12 +570,18 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnChanges:
-    """The changes a turn made."""
-
     stored: tuple[Memory, ...] = ()
+    """New memories."""
     superseded: tuple[Memory, ...] = ()
+    """Memories that the new ones corrected."""
     known: tuple[Memory, ...] = ()
+    """What was said and known already."""
     retracted: tuple[Memory, ...] = ()
+    """Memories that were taken back."""
+
+    def parts(self) -> dict[str, Any]:
+        """The fields by name, for a reply that tells of them."""
+        return {each.name: getattr(self, each.name) for each in fields(TurnChanges)}
 
 
 async def learn(

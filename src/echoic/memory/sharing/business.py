@@ -105,6 +105,10 @@ _SOFT: Final = tuple(
         r"(?<=\bcall )us\b|(?<=\bcontact )us\b|(?<=\bemail )us\b|(?<=\bwith )us\b|(?<=\bfrom )us\b",
     )
 )
+_OUR_SHOP: Final = re.compile(
+    r"\bour(?= (?:website|app|page|online shop|webshop|stores?|shops?|branch|branches|showroom|helpline"
+    r"|hotline|portal|newsletter|menu)\b)"
+)
 _HOMELY: Final = re.compile(_PATTERNS["homely"])
 _AT_HOME: Final = re.compile(_PATTERNS["at home"])
 _PRONOUN: Final = re.compile(r"\b(?:we|we'd|us|our|you|you'd|your|they|their|them|who|it's)\b")
@@ -138,6 +142,7 @@ _OFFERED: Final = re.compile(_PATTERNS["offered"])
 _MANY_OF_HEALTH: Final = frozenset(
     "prescriptions injuries migraines surgeries medications therapists".split()
 )
+_FACILITIES: Final = frozenset("parking park lift ramp toilet".split())
 _HAPPENINGS: Final = re.compile(_PATTERNS["happenings"])
 
 
@@ -169,7 +174,9 @@ def looks_like_business(words: Sequence[JudgedWord], subject: Sequence[JudgedWor
     text = _plain(words)
     if _ONCE.search(text) or _AT_HOME.search(text):
         return False
-    if _is_company(text) or _serves(text) or any(frame.search(text) for frame in _STRONG):
+    # what only a business has, or a rule for all things of a kind
+    serves = any((_SERVICE.match(text), _RULE.match(text), _WORKING_DAYS.search(text)))
+    if _is_company(text) or serves or any(frame.search(text) for frame in _STRONG):
         return True
     if any(frame.search(text) for frame in _SOFT):
         return _is_signed(text)
@@ -181,11 +188,6 @@ def looks_like_business(words: Sequence[JudgedWord], subject: Sequence[JudgedWor
     head, rest = _head(text)
     of_place = head and _HAS.match(rest) is not None and _DETERMINED.match(text) is not None
     return of_place or (head and (keyed or _SIGN.search(rest) is not None or _GROUP.search(rest) is not None))
-
-
-def _serves(text: str) -> bool:
-    """Whether it mentions what only a business has, or a rule for all things of a kind."""
-    return any((_SERVICE.match(text), _RULE.match(text), _WORKING_DAYS.search(text)))
 
 
 def _plain(words: Sequence[JudgedWord]) -> str:
@@ -207,13 +209,7 @@ def _explained(text: str) -> str:
             explained = frame.sub("~", explained)
     if explained != text:  # whoever deals with it, and it, are spoken of again
         explained = re.sub(r"\b(?:you|your)\b(?! (?:are|were|have (?:a|an|two|three)\b))", "~", explained)
-        explained = re.sub(
-            r"\bour(?= (?:website|app|page|online shop|webshop|stores?|shops?|branch|branches|showroom"
-            r"|helpline"
-            r"|hotline|portal|newsletter|menu)\b)",
-            "~",
-            explained,
-        )
+        explained = _OUR_SHOP.sub("~", explained)
         if sure:
             explained = re.sub(r"\bus\b", "~", explained)
             explained = re.sub(
@@ -285,14 +281,8 @@ def _head(text: str) -> tuple[bool, str]:
         return False, text
     last, rest = noun[-1], text if there else text[until:]
     if there:
-        return stem(last) in _WHERE_ONE_IS_SERVED or last in {
-            "parking",
-            "park",
-            "lift",
-            "ramp",
-            "toilet",
-        }, rest
-    if noun[0] in {"the", "a", "an"} or noun[0] in {"these", "those", "both"}:
+        return stem(last) in _WHERE_ONE_IS_SERVED or last in _FACILITIES, rest
+    if noun[0] in {"the", "a", "an", "these", "those", "both"}:
         return stem(last) in _WHERE_ONE_IS_SERVED, rest
     if _DETERMINED.match(text):
         return stem(last) not in _OF_ONE, rest

@@ -20,7 +20,7 @@ from typing import Final, Literal, Protocol, get_args, runtime_checkable
 
 from echoic.errors import InvalidInput, brief
 from echoic.memory.sharing.business import looks_like_business, personal_in
-from echoic.memory.sharing.evidence import fact_in, kinds_stated
+from echoic.memory.sharing.evidence import GLOBAL_KINDS, fact_in, kinds_stated
 from echoic.memory.sharing.person_names import (
     LISTS,
     NAMES,
@@ -84,8 +84,6 @@ _NO_STREET_NAME: Final = frozenset(LISTS["no street name"].split())
 
 @dataclass(frozen=True, slots=True)
 class ContactSpan:
-    """A span of a text."""
-
     kind: Contact | None
     """The kind of contact; None: a number that is not a telephone number."""
     start: int
@@ -141,18 +139,12 @@ MAX_FACT_CHARACTERS = 1000
 """A fact is a sentence or two. The limit also bounds the time for which a hostile text blocks the event loop.
 """
 
+_FACTS = "hours price policy product location contact menu event procedure"
+
 REASONS: Mapping[str, str] = MappingProxyType(
     {
         # global
-        "hours": "when the business, or a part of it, is open",
-        "price": "what something costs",
-        "policy": "what is allowed, required, accepted or refunded",
-        "product": "what something on sale is, has or comes with",
-        "location": "where a part of the business is",
-        "contact": "how the business is reached",
-        "menu": "what there is to eat and drink",
-        "event": "what takes place at the business, and when",
-        "procedure": "how something of the business is done",
+        **{kind: GLOBAL_KINDS[kind] for kind in _FACTS.split()},
         "business": "it looks like a fact about the business; an operator decides",
         "operator": "an operator of the business wrote it",
         # private

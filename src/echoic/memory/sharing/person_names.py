@@ -317,6 +317,8 @@ _SUBJECTLESS = listed("subjectless")
 _DOINGS = listed_stems("known verbs") - stems("parking delivery shipping check-in opening class glass")
 _BASE_VERBS = listed("known verbs")
 _RESERVED = frozenset({"reserved", "booked", "paid"})
+# A number of people behind these is a limit: "up to 8 people", "groups of 10 people", "for 2 people".
+_LIMITS = frozenset("to of for than over under least most seats fits holds maximum".split())
 _AFTER_SUBJECT = frozenset(
     """are can must may cannot cost require include need over under without within above up larger of : is
     take start begin""".split()
@@ -372,8 +374,9 @@ def is_somebody(texts: Sequence[str]) -> bool:
         # "Room 204 pays cash": whoever is in it.
         if bare in _ROOMS and _after(texts, place).isdecimal():
             return True
-        known = before in _KNOWN_VERBS or before.isdecimal()
-        if bare in _SOMEBODIES and known and not (_is_limit(texts, place) or _names_a_thing(texts, place)):
+        counted = before in _KNOWN_VERBS or before.isdecimal()
+        counted = counted and _before(texts, place - 1) not in _LIMITS
+        if bare in _SOMEBODIES and counted and not _names_a_thing(texts, place):
             return True
     return False
 
@@ -400,24 +403,6 @@ def _lacks_subject(texts: Sequence[str]) -> bool:
 def _names_a_thing(texts: Sequence[str], place: int) -> bool:
     """Whether the word only describes the next: "customer service", "the member price", "a family ticket"."""
     return _after(texts, place) in _GUEST_THINGS
-
-
-def _is_limit(texts: Sequence[str], place: int) -> bool:
-    """Whether a number of people is a limit: "up to 8 people", "groups of 10 people", "for 2 people"."""
-    return _before(texts, place - 1) in {
-        "to",
-        "of",
-        "for",
-        "than",
-        "over",
-        "under",
-        "least",
-        "most",
-        "seats",
-        "fits",
-        "holds",
-        "maximum",
-    }
 
 
 def is_owned(texts: Sequence[str]) -> bool:

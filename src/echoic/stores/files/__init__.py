@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,7 +36,7 @@ from echoic.stores.base import (
 )
 from echoic.stores.files.folder import LAYOUTS, FileState, Folder, Register
 from echoic.stores.files.scope import ScopeFiles
-from echoic.stores.scope_state import HeldScope
+from echoic.stores.scope_state import HeldScope, ScopeCache
 from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")
@@ -62,8 +61,10 @@ class _ScopeQueue:
     def __init__(self, files: ScopeFiles) -> None:
         self.files = files
         self.turn = asyncio.Lock()
-        self.nbytes = 0
-        """Its size when it was last used."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.files.nbytes
 
 
 class FilesStore:
@@ -95,13 +96,11 @@ class FilesStore:
             raise InvalidInput(f"unknown format {format!r}: use one of {', '.join(LAYOUTS)}")
         self._folder = Folder(Path(folder), format)
         self._register = Register(self._folder)
-        self._cache_bytes = cache_bytes
         self._pool: ThreadPoolExecutor | None = None
         self._spec = EmbeddingSpec("", 0)
         self._index: Index | None = None
         self._places: WeakValueDictionary[Scope, _ScopeQueue] = WeakValueDictionary()
-        self._recent: OrderedDict[Scope, _ScopeQueue] = OrderedDict()
-        self._bytes = 0
+        self._cache: ScopeCache[_ScopeQueue] = ScopeCache(cache_bytes, least=1)
         self._opening = asyncio.Lock()
         self._uses = Uses()
 
@@ -205,8 +204,8 @@ class FilesStore:
             return {
                 **facts,
                 "waiting": waiting,
-                "loaded_scopes": len(self._recent),
-                "loaded_bytes": self._bytes,
+                "loaded_scopes": len(self._cache),
+                "loaded_bytes": self._cache.nbytes,
             }
 
     def _facts(self) -> dict[str, Any]:
@@ -262,24 +261,12 @@ class FilesStore:
             try:
                 yield place, run
             finally:
-                self._used(scope, place)
+                if self._places.get(scope) is place:  # not from before a reindex
+                    self._cache.put(scope, place)
 
     def _let_go(self) -> None:
         self._places.clear()
-        self._recent.clear()
-        self._bytes = 0
-
-    def _used(self, scope: Scope, place: _ScopeQueue) -> None:
-        """Mark `scope` as the most recently used; others are evicted to stay within the limit."""
-        if self._places.get(scope) is not place:
-            return  # from before a reindex
-        self._bytes += place.files.nbytes - (place.nbytes if scope in self._recent else 0)
-        place.nbytes = place.files.nbytes
-        self._recent[scope] = place
-        self._recent.move_to_end(scope)
-        while self._bytes > self._cache_bytes and len(self._recent) > 1:
-            _, gone = self._recent.popitem(last=False)
-            self._bytes -= gone.nbytes
+        self._cache.clear()
 
 
 __all__ = ["CACHE_BYTES", "FilesStore"]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, brief
 from echoic.stores.apply import Name
@@ -116,8 +116,6 @@ _OWN = ("kind", "id", "key", "version", "seq", "since", "mark", "data")
 
 @dataclass(slots=True, eq=False)
 class FileEntry:
-    """One entry of a file."""
-
     raw: dict[str, Any]
     """The object it was read from, including fields of others."""
     record: Record
@@ -335,6 +333,8 @@ class Header:
 class Document(ABC):
     """A file in memory. `changed` and `to_bytes` write it back."""
 
+    suffix: ClassVar[str]
+
     def __init__(self) -> None:
         self.header = Header()
         self.facts: list[FileEntry] = []
@@ -342,7 +342,6 @@ class Document(ABC):
 
     @property
     def items(self) -> list[FileEntry]:
-        """Every record's entry."""
         return [*self.facts, *self.others]
 
     @classmethod

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreError, StoreTooNew
 from echoic.stores.base import Wanted, check_model
@@ -161,7 +161,7 @@ class Register:
                 raise
 
     def _look_at_all(self) -> None:
-        listed = {found.path: found.scope for found in self._folder.files()}
+        listed = dict(self._folder.files())
         for path in self._known.keys() - listed.keys():
             self._drop(path)
         for path, scope in listed.items():
@@ -292,16 +292,7 @@ def _percent(char: str) -> str:
 DEFAULT_DEPLOYMENT = "default"
 """Its users' files are in the folder itself, like those of a program without deployments."""
 LAYOUTS: dict[str, type[Document]] = {"json": JsonDocument, "markdown": MarkdownDocument}
-_SUFFIXES = {"json": JsonDocument.suffix, "markdown": MarkdownDocument.suffix}
 _SETTINGS, _LOCK = ".echoic.json", ".echoic.lock"
-
-
-class UserFile(NamedTuple):
-    """A user's file that was found."""
-
-    path: Path
-    scope: Scope | None
-    """The scope it belongs to; None if only the file itself can tell."""
 
 
 class Folder:
@@ -311,7 +302,7 @@ class Folder:
         self.root = root
         self.layout = layout
         self.document = LAYOUTS[layout]
-        self.suffix = _SUFFIXES[layout]
+        self.suffix = self.document.suffix
         self.clock = Clock()
         self._folds_case = False
         self._settings_seen: disk.FileStamp | None = None
@@ -376,32 +367,31 @@ class Folder:
     def _encoded(self, user: str) -> str:
         return encode(user, folds_case=self._folds_case)
 
-    def files(self, deployment: str | None = None) -> Iterator[UserFile]:
-        """Every user's file, those of one deployment if it is given, by name."""
+    def files(self) -> Iterator[tuple[Path, Scope | None]]:
+        """Every user's file, by name, and its scope; None if only the file itself can tell."""
         for folder in self._folders():
             whose = DEFAULT_DEPLOYMENT
             if folder != self.root:
                 whose = decode(folder.name, folder=True, folds_case=self._folds_case) or ""
-            if deployment is None or whose in {deployment, ""}:
-                yield from self._files_in(folder, whose)
+            yield from self._files_in(folder, whose)
 
-    def _files_in(self, folder: Path, deployment: str) -> Iterator[UserFile]:
+    def _files_in(self, folder: Path, deployment: str) -> Iterator[tuple[Path, Scope | None]]:
         for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names are all that is wanted
             stem = name.removesuffix(self.suffix)
             if stem == name or stem.startswith("."):
                 continue
             path = folder / name
             if not deployment or is_hashed(stem):
-                yield UserFile(path, None)
+                yield path, None
                 continue
             user = decode(stem, folds_case=self._folds_case)
             with contextlib.suppress(InvalidInput):
                 if user is not None or stem == EVERYONE:
-                    yield UserFile(path, Scope(deployment, user))
+                    yield path, Scope(deployment, user)
                 elif (theirs := plain(stem)) is not None:
                     scope = Scope(deployment, theirs)
                     if self.path_of(scope) == path:
-                        yield UserFile(path, scope)
+                        yield path, scope
 
     def failure(self) -> str | None:
         """Why nothing can be written here; None if it can."""
@@ -465,7 +455,7 @@ class Folder:
         found = settings.get("layout")
         if found is None:
             names = os.listdir(self.root)  # noqa: PTH208 - likewise
-            there = [layout for layout, suffix in _SUFFIXES.items() if any(n.endswith(suffix) for n in names)]
+            there = [layout for layout, of in LAYOUTS.items() if any(n.endswith(of.suffix) for n in names)]
             found = there[0] if there and self.layout not in there else self.layout
         if found != self.layout:
             raise InvalidInput(

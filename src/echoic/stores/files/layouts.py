@@ -35,7 +35,7 @@ them, are enough. Every other line stays where it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -116,8 +116,6 @@ _SHOWN = "shows_directives"
 
 
 class JsonDocument(Document):
-    """A memory file in JSON."""
-
     suffix = ".json"
 
     def __init__(self) -> None:
@@ -190,7 +188,8 @@ class JsonDocument(Document):
 
     def to_bytes(self) -> bytes:
         parts = []
-        now = shown_by(self._directives() or {})
+        kept = next((item.record.data for item in self.others if is_directives(item.record)), {})
+        now = shown_by(kept)
         shown = changed_in(self._top.get(DIRECTIVES), self._directives_there, now)
         self._directives_there = now
         if shown is not None:
@@ -205,15 +204,9 @@ class JsonDocument(Document):
             parts.append(f"  {json_of(name, 'a name')}: {text}")
         return ("{\n" + ",\n".join(parts) + "\n}\n").encode()
 
-    def _directives(self) -> Mapping[str, Any] | None:
-        return next((item.record.data for item in self.others if is_directives(item.record)), None)
-
     def _own(self) -> str:
         fields = self.header.fields() | {_SHOWN: True}
-        parts = [f"    {json_of(name, 'a name')}: {json_of(fields[name], name)}" for name in fields]
-        records = sorted(self.others, key=lambda item: item.record.seq)
-        parts.append(f'    "records": {listed(map(_other_line, records), 6)}')
-        return "{\n" + ",\n".join(parts) + "\n  }"
+        return _own_object(fields, {"records": map(_other_line, _by_place(self.others))}, indent=4)
 
     def added(self, item: FileEntry) -> None:
         if item not in self._entries:
@@ -253,10 +246,21 @@ def _show(raw: dict[str, Any], item: FileEntry) -> None:
         value = data.get(name)
         if _shown(raw).get(name) != value:
             raw[field] = value
-            if (
-                _shown(raw).get(name) != value
-            ):  # not in a form that can be read back, so it is kept among our fields
+            # not in a form that can be read back, so it is kept among our fields
+            if _shown(raw).get(name) != value:
                 del raw[field]
+
+
+def _own_object(fields: Mapping[str, Any], lists: Mapping[str, Iterable[str]], *, indent: int) -> str:
+    """Our own object in a file: a line for each field, and `lists` of JSON values."""
+    inside = " " * indent
+    parts = [f"{inside}{json_of(name, 'a name')}: {json_of(value, name)}" for name, value in fields.items()]
+    parts += [f'{inside}"{name}": {listed(lines, indent + 2)}' for name, lines in lists.items()]
+    return "{\n" + ",\n".join(parts) + f"\n{' ' * (indent - 2)}}}"
+
+
+def _by_place(items: Iterable[FileEntry]) -> list[FileEntry]:
+    return sorted(items, key=lambda item: item.record.seq)
 
 
 def _other_line(item: FileEntry) -> str:
@@ -313,8 +317,6 @@ class _MarkdownLine:
 
 
 class MarkdownDocument(Document):
-    """A memory file in Markdown."""
-
     suffix = ".md"
 
     def __init__(self) -> None:
@@ -374,16 +376,9 @@ class MarkdownDocument(Document):
         return "\n".join([*lines, "", _NOTE, _OPENING, self._own(), _CLOSING, ""]).encode()
 
     def _own(self) -> str:
-        fields = self.header.fields()
-        parts = [f"  {json_of(name, 'a name')}: {json_of(fields[name], name)}" for name in fields]
-        for item in self.others:
-            if not item.line:
-                item.raw = own_fields(item, {}, item.raw)
-                item.line = json_of(item.raw, f"{item.record.kind} {brief(item.record.id)}")
-        for name, items in (("facts", self.facts), ("records", self.others)):
-            ordered = sorted(items, key=lambda item: item.record.seq)
-            parts.append(f'  "{name}": {listed((item.line for item in ordered), 4)}')
-        return "{\n" + ",\n".join(parts) + "\n}"
+        facts = (item.line for item in _by_place(self.facts))
+        records = map(_other_line, _by_place(self.others))
+        return _own_object(self.header.fields(), {"facts": facts, "records": records}, indent=2)
 
     def added(self, item: FileEntry) -> None:
         section = _TITLES.get(known_category(item.record.data.get("category")) or "", _OTHER)

@@ -50,8 +50,6 @@ _READS = 5
 
 
 class ScopeFiles:
-    """One scope's files."""
-
     def __init__(
         self, folder: Folder, register: Register, scope: Scope, spec: EmbeddingSpec, index: Index
     ) -> None:

@@ -2,7 +2,7 @@
 
 `schema` has the layout; a write is one transaction (`changes`). The store needs the extra `mongodb`. It does
 not know what a record means, except for the collections of one published demo that it adopts
-(`changes.Adoption`).
+(`changes.adopt`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from echoic.stores.base import (
 )
 from echoic.stores.mongodb.changes import (
     WITHOUT_VECTORS,
-    Adoption,
     Clock,
     MongoScopeChanges,
+    adopt,
     claim,
     index_again,
     unlike,
@@ -65,7 +65,7 @@ from echoic.stores.mongodb.schema import (
     searchable,
     settle,
 )
-from echoic.stores.scope_state import Loaded, PartitionCache
+from echoic.stores.scope_state import Loaded, ScopeCache
 from echoic.text import ANALYSIS
 from echoic.types import EmbeddingSpec, Scope
 
@@ -82,12 +82,10 @@ _LOOK_S, _LONGEST_LOOK_S = 0.5, 30.0
 
 @dataclass(slots=True)
 class _OpenStore:
-    """The resources of an open store."""
-
     connection: DatabaseClient
     embedding: EmbeddingSpec
     index: Index
-    cache: PartitionCache
+    cache: ScopeCache[Loaded]
     watch: ChangeStream | None = None
     searching: asyncio.Task[None] | None = None
     adopted: int = 0
@@ -129,7 +127,7 @@ class MongoDBStore:
             if self._live is not None:
                 return
             connection = await connect(self._url, self._timeout_s)
-            live = _OpenStore(connection, embedding, index, PartitionCache(self._cache_bytes))
+            live = _OpenStore(connection, embedding, index, ScopeCache(self._cache_bytes))
             try:
                 await self._prepare(live)
             except BaseException:
@@ -154,9 +152,7 @@ class MongoDBStore:
             # or a server of before began one while all were indexed again
             if again or await collections.scopes.find_one(unlike(live.wanted), {"_id": 1}):
                 await index_again(connection, live.wanted, live.index, self._tick)
-        async with connection.used(limited=False):
-            adoption = Adoption(connection, live.embedding, live.index, self._tick, live.wanted)
-            live.adopted = await adoption.run()
+            live.adopted = await adopt(connection, live.embedding, live.index, self._tick, live.wanted)
 
     async def aclose(self) -> None:
         live, self._live = self._live, None

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,12 +85,10 @@ class ChangedRecord:
     unsets: set[str] = field(default_factory=set)
 
     def set(self, **fields: Any) -> None:
-        """Write these fields."""
         self.sets.update(fields)
         self.unsets -= fields.keys()
 
     def unset(self, names: Iterable[str]) -> None:
-        """Remove these fields."""
         for name in names:
             self.sets.pop(name, None)
             if not self.fresh:
@@ -119,8 +118,6 @@ class MongoScopeChanges(Changing):
         self._clock = clock
         self._kept: dict[Name, ChangedRecord | None] = {}
         self._gone: list[Any] = []
-        self._segments: dict[int, Segment] = {}
-        self._touched: set[int] = set()
 
     @property
     def found(self) -> list[ChangedRecord]:
@@ -227,11 +224,6 @@ class MongoScopeChanges(Changing):
             kept.set(embedding=packed(vector))
             self._segment(record.seq).attach(slot, vector)
 
-    def _segment(self, seq: int) -> Segment:
-        number = seq // SEGMENT_ROWS
-        self._touched.add(number)
-        return self._segments.setdefault(number, Segment())
-
     async def finish(self) -> None:
         """Write the records and segments that changed, and the scope's counters."""
         operations: list[Any] = [DeleteOne({"_id": place}) for place in self._gone]
@@ -240,22 +232,22 @@ class MongoScopeChanges(Changing):
         if operations:  # in order: a reused id is free by then
             await self._collections.records.bulk_write(operations, session=self._session)
         if self._touched:
-            await self._collections.segments.bulk_write(
-                [self._segment_operation(number) for number in sorted(self._touched)], session=self._session
-            )
+            now = moment(self._clock())
+            writes = [
+                _segment_write(self._scope, number, self._segments[number], self._version, now)
+                for number in sorted(self._touched)
+            ]
+            await self._collections.segments.bulk_write(writes, session=self._session)
         counters = {"nextRow": self._next_row, "nextOther": self._next_other, "records": self._count}
         await self._collections.scopes.update_one(
             {"_id": self._scope}, {"$set": counters}, session=self._session
         )
 
-    def _segment_operation(self, number: int) -> UpdateOne:
-        # keep an emptied segment without words: processes that loaded it must see that it is empty
-        fields = {
-            "version": self._version,
-            "words": Binary(self._segments[number].to_bytes()),
-            "changedAt": moment(self._clock()),
-        }
-        return UpdateOne({**self._scope, "number": number}, {"$set": fields}, upsert=True)
+
+def _segment_write(own: Document, number: int, segment: Segment, version: int, now: datetime) -> UpdateOne:
+    # keep an emptied segment without words: processes that loaded it must see that it is empty
+    fields = {"version": version, "words": Binary(segment.to_bytes()), "changedAt": now}
+    return UpdateOne({**own, "number": number}, {"$set": fields}, upsert=True)
 
 
 ROWS = 32 * SEGMENT_ROWS
@@ -299,8 +291,15 @@ async def _scope_again(
             found = await claim(connection.collections, session, scope, begin=None)
             if found is None:
                 return True  # erased meanwhile
-            part = _RowBatch(connection.collections, session, scope, first, found["version"])
-            await part.index_again(index, clock, since if detach else None)
+            await _rows_again(
+                connection.collections,
+                session,
+                found,
+                first,
+                index=index,
+                clock=clock,
+                waits_since=since if detach else None,
+            )
             if found["nextRow"] > first + ROWS:
                 return False
             await connection.collections.scopes.update_one(
@@ -312,72 +311,54 @@ async def _scope_again(
         first += ROWS
 
 
-class _RowBatch:
-    """`ROWS` rows of a scope from `first` on, in a transaction."""
+async def _rows_again(
+    collections: Collections,
+    session: Session,
+    head: Document,
+    first: int,
+    *,
+    index: Index,
+    clock: Clock,
+    waits_since: int | None,
+) -> None:
+    """Index the words of `ROWS` rows of a scope from `first` on again, in a transaction.
 
-    def __init__(
-        self, collections: Collections, session: Session, scope: Scope, first: int, version: int
-    ) -> None:
-        self._collections, self._session = collections, session
-        self._own = scope_fields(scope)
-        self._first, self._version = first, version
-        self._rows = {**self._own, "seq": {"$gte": first, "$lt": first + ROWS}}
-
-    async def index_again(self, index: Index, clock: Clock, waits_since: int | None) -> None:
-        """Index the words again; with `waits_since`, remove vectors: those records are pending since then."""
-        segments: dict[int, Segment] = {}
-        updates: list[UpdateOne] = []
-        numbers = {"$gte": self._first // SEGMENT_ROWS, "$lt": (self._first + ROWS) // SEGMENT_ROWS}
-        stored = self._collections.segments.find(
-            {**self._own, "number": numbers}, {"number": 1}, session=self._session
+    With `waits_since`, remove their vectors: those records are pending since then.
+    """
+    own = dict(head["_id"])
+    numbers = {"$gte": first // SEGMENT_ROWS, "$lt": (first + ROWS) // SEGMENT_ROWS}
+    stored = collections.segments.find({**own, "number": numbers}, {"number": 1}, session=session)
+    # including segments that are empty now
+    segments = {document["number"]: Segment() async for document in stored}
+    rows = {**own, "seq": {"$gte": first, "$lt": first + ROWS}}
+    updates: list[UpdateOne] = []
+    async for document in collections.records.find(rows, WITHOUT_VECTORS, session=session):
+        record = record_of(document)
+        entry = index(record)
+        if entry is None:
+            continue
+        segment = segments.setdefault(record.seq // SEGMENT_ROWS, Segment())
+        segment.put(record.seq % SEGMENT_ROWS, entry)
+        if waits_since is None and "waitsSince" not in document:
+            segment.rows["flags"][record.seq % SEGMENT_ROWS] |= Flag.EMBEDDED
+        fields = fields_of(record, entry)
+        derived = {name: fields[name] for name in _DERIVED if name in fields}
+        if derived != {name: document[name] for name in _DERIVED if name in document}:
+            gone = [name for name in _DERIVED if name not in derived]
+            update: Document = {"$set": derived, **({"$unset": dict.fromkeys(gone, "")} if gone else {})}
+            updates.append(UpdateOne({"_id": document["_id"]}, update))
+    if updates:
+        await collections.records.bulk_write(updates, session=session)
+    if waits_since is not None:
+        await collections.records.update_many(
+            {**rows, "waitsSince": {"$exists": False}},
+            {"$unset": dict.fromkeys(VECTOR_FIELDS, ""), "$set": {"waitsSince": waits_since}},
+            session=session,
         )
-        async for document in stored:
-            segments[document["number"]] = Segment()  # including segments that are empty now
-        async for document in self._collections.records.find(
-            self._rows, WITHOUT_VECTORS, session=self._session
-        ):
-            record = record_of(document)
-            entry = index(record)
-            if entry is None:
-                continue
-            segment, slot = (
-                segments.setdefault(record.seq // SEGMENT_ROWS, Segment()),
-                record.seq % SEGMENT_ROWS,
-            )
-            segment.put(slot, entry)
-            if waits_since is None and "waitsSince" not in document:
-                segment.rows["flags"][slot] |= Flag.EMBEDDED
-            fields = fields_of(record, entry)
-            derived = {name: fields[name] for name in _DERIVED if name in fields}
-            if derived != {name: document[name] for name in _DERIVED if name in document}:
-                gone = [name for name in _DERIVED if name not in derived]
-                update: Document = {"$set": derived, **({"$unset": dict.fromkeys(gone, "")} if gone else {})}
-                updates.append(UpdateOne({"_id": document["_id"]}, update))
-        if updates:
-            await self._collections.records.bulk_write(updates, session=self._session)
-        if waits_since is not None:
-            await self._detach(waits_since)
-        await self._write(segments, clock)
-
-    async def _detach(self, waits_since: int) -> None:
-        await self._collections.records.update_many(
-            {**self._rows, "waitsSince": {"$exists": False}},
-            {"$unset": {"embedding": "", "tokens": ""}, "$set": {"waitsSince": waits_since}},
-            session=self._session,
-        )
-
-    async def _write(self, segments: Mapping[int, Segment], clock: Clock) -> None:
-        now = moment(clock())
-        operations = [
-            UpdateOne(
-                {**self._own, "number": number},
-                {"$set": {"version": self._version, "words": Binary(segment.to_bytes()), "changedAt": now}},
-                upsert=True,
-            )
-            for number, segment in sorted(segments.items())
-        ]
-        if operations:
-            await self._collections.segments.bulk_write(operations, session=self._session)
+    now = moment(clock())
+    writes = [_segment_write(own, n, segments[n], head["version"], now) for n in sorted(segments)]
+    if writes:
+        await collections.segments.bulk_write(writes, session=session)
 
 
 THEIR_MODEL = "voyage-3.5-lite"
@@ -386,55 +367,44 @@ _PAGE = 200
 _UNADOPTED = {"kind": {"$exists": False}, "deploymentId": {"$exists": True}, "value": {"$exists": True}}
 
 
-@dataclass(frozen=True, slots=True)
-class Adoption:
-    """Turns foreign documents into records."""
+async def adopt(
+    connection: DatabaseClient, embedding: EmbeddingSpec, index: Index, clock: Clock, begin: Document
+) -> int:
+    """Turn the foreign documents of the collection into records; returns how many.
 
-    connection: DatabaseClient
-    embedding: EmbeddingSpec
-    index: Index
-    clock: Clock
-    begin: Document
-    """The model and analysis version of a scope that begins with these documents."""
+    `begin`: the model and analysis version of a scope that begins with them.
+    """
+    collections = connection.collections
 
-    async def run(self) -> int:
-        """Adopt the documents of the collection; returns how many."""
-        adopted, after = 0, None
-        while True:
-            query: Document = {**_UNADOPTED, **({"_id": {"$gt": after}} if after is not None else {})}
-            page = await self.connection.collections.records.find(query).sort("_id", 1).limit(_PAGE).to_list()
-            if not page:
-                return adopted
-            after = page[-1]["_id"]
-            by_scope: dict[Scope, list[Any]] = {}
-            for document in page:
-                scope = _whose(document)
-                if scope is not None:
-                    by_scope.setdefault(scope, []).append(document["_id"])
-            for scope, places in by_scope.items():
-                adopted += await self._into(scope, places)
+    async def into(scope: Scope, places: list[Any], session: Session) -> int:
+        query = {"_id": {"$in": places}, "kind": {"$exists": False}}
+        found = await collections.records.find(query, session=session).sort("_id", 1).to_list()
+        if not found:
+            return 0  # another process adopted them first
+        head = await claim(collections, session, scope, begin={**begin, "begun": clock()})
+        if head is None:
+            return 0
+        changes = MongoScopeChanges(collections, session, head, index, clock)
+        await changes.gather([])
+        for document in found:
+            changes.adopt(document["_id"], _record_of(document), _vector_of(document, embedding))
+        await changes.finish()
+        return len(found)
 
-    async def _into(self, scope: Scope, places: list[Any]) -> int:
-        collections = self.connection.collections
-
-        async def work(session: Session) -> int:
-            query = {"_id": {"$in": places}, "kind": {"$exists": False}}
-            found = await collections.records.find(query, session=session).sort("_id", 1).to_list()
-            if not found:
-                return 0  # another process adopted them first
-            begin = {**self.begin, "begun": self.clock()}
-            head = await claim(collections, session, scope, begin=begin)
-            if head is None:
-                return 0
-            changes = MongoScopeChanges(collections, session, head, self.index, self.clock)
-            await changes.gather([])
-            for document in found:
-                vector = _vector_of(document, self.embedding)
-                changes.adopt(document["_id"], _record_of(document), vector)
-            await changes.finish()
-            return len(found)
-
-        return await self.connection.transact(work)
+    adopted, after = 0, None
+    while True:
+        query: Document = {**_UNADOPTED, **({"_id": {"$gt": after}} if after is not None else {})}
+        page = await collections.records.find(query).sort("_id", 1).limit(_PAGE).to_list()
+        if not page:
+            return adopted
+        after = page[-1]["_id"]
+        by_scope: dict[Scope, list[Any]] = {}
+        for document in page:
+            scope = _whose(document)
+            if scope is not None:
+                by_scope.setdefault(scope, []).append(document["_id"])
+        for scope, places in by_scope.items():
+            adopted += await connection.transact(partial(into, scope, places))
 
 
 def _whose(document: Mapping[str, Any]) -> Scope | None:

@@ -298,7 +298,6 @@ class ChangeStream:
         """Why the server has no change stream."""
 
     async def aclose(self) -> None:
-        """Stop following."""
         for task in self._tasks:
             await stopped(task)
         self.following = False

@@ -25,7 +25,7 @@ from pymongo.errors import OperationFailure
 
 from echoic.partition import SEGMENT_ROWS
 from echoic.stores.apply import name_of
-from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Finding, Index, Put, timed
+from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Finding, Index, Put, finding, timed
 from echoic.stores.mongodb.changes import Clock, MongoScopeChanges, claim
 from echoic.stores.mongodb.connection import DatabaseClient
 from echoic.stores.mongodb.load import head_of, read_segments
@@ -75,15 +75,12 @@ async def erase(
         return await _drop(connection.collections, session, scope, changes, erased)
 
     gone = await connection.transact(work)
-    if gone is None:
-        return Erased(verified=await _nothing_left(connection.collections, scope))
-    if erased is None:
-        return Erased(
-            records=dict(gone.kinds),
-            vectors=gone.vectors,
-            verified=await _nothing_left(connection.collections, scope),
-        )
-    verified, searched = await _rows_gone(connection.collections, scope, gone)
+    searched = 0
+    if gone is None or erased is None:
+        gone = gone or DeletedDocuments()
+        verified = await _nothing_left(connection.collections, scope)
+    else:
+        verified, searched = await _rows_gone(connection.collections, scope, gone)
     return Erased(
         records=dict(gone.kinds),
         rewritten=len(gone.rewritten),
@@ -207,7 +204,7 @@ async def missing_indexes(collections: Collections) -> list[str]:
         (collections.segments, SEGMENT_INDEXES),
     ):
         there = await collection.index_information()
-        missing += [index.document["name"] for index in wanted if index.document["name"] not in there]
+        missing += [name for index in wanted if (name := index.document["name"]) not in there]
     return missing
 
 
@@ -258,7 +255,7 @@ async def _version(connection: DatabaseClient) -> Finding:
     told = connection.facts
     kind = "a sharded cluster" if told["sharded"] else "a replica set"
     search = "fuses searches itself" if tuple(told["numbers"]) >= FUSING_SERVER else "makes two searches"
-    return Finding(name="version", well=True, detail=f"MongoDB {told['version']}, {kind}; {search}")
+    return finding("version", f"MongoDB {told['version']}, {kind}; {search}")
 
 
 async def _indexes(collections: Collections, states: Any) -> Finding:
@@ -272,7 +269,7 @@ async def _indexes(collections: Collections, states: Any) -> Finding:
         detail = "all are there; " + ", ".join(f"{name} {state}" for name, state in told.items())
         slow = f"they were waited for {BUILT_S:g} s: look again later, and meanwhile large scopes are loaded"
         advice = "" if searchable(states) else slow
-    return Finding(name="indexes", well=not advice, detail=detail, advice=advice)
+    return finding("indexes", detail, advice)
 
 
 async def _replicas(connection: DatabaseClient) -> Finding:
@@ -280,11 +277,10 @@ async def _replicas(connection: DatabaseClient) -> Finding:
     written = (await connection.client.admin.command("hello")).get("lastWrite", {})
     own, most = written.get("lastWriteDate"), written.get("majorityWriteDate")
     if not isinstance(own, datetime) or not isinstance(most, datetime):
-        return Finding(name="lag", well=True, detail="this server does not tell how far its members are")
+        return finding("lag", "this server does not tell how far its members are")
     behind_s = max(0.0, (own - most).total_seconds())
     advice = "" if behind_s <= LAG_S else "see which member is slow: rs.printSecondaryReplicationInfo()"
-    detail = f"the majority of the members is {behind_s:.1f} s behind the primary"
-    return Finding(name="lag", well=not advice, detail=detail, advice=advice)
+    return finding("lag", f"the majority of the members is {behind_s:.1f} s behind the primary", advice)
 
 
 async def _search_lag(collections: Collections, dimensions: int) -> Finding:
@@ -310,7 +306,7 @@ async def _search_lag(collections: Collections, dimensions: int) -> Finding:
         for name, lag in zip((VECTOR_INDEX, TEXT_INDEX), lags, strict=True)
     )
     advice = "" if None not in lags else "the search process does not keep up: see its log, give it memory"
-    return Finding(name="search lag", well=not advice, detail=f"behind the data: {told}", advice=advice)
+    return finding("search lag", f"behind the data: {told}", advice)
 
 
 def _searches(mark: str, vector: Any) -> list[Document]:
@@ -337,12 +333,9 @@ async def _found_after(collections: Collections, stages: list[Document], began: 
 
 async def _permissions(missing: list[str] | str) -> Finding:
     if missing == UNKNOWN:
-        return Finding(name="permissions", well=True, detail="this server does not tell what the user may do")
+        return finding("permissions", "this server does not tell what the user may do")
     if missing == ANYBODY:
-        detail = "the server lets anybody in who reaches it: turn on access control"
-        return Finding(name="permissions", well=True, detail=detail)
+        return finding("permissions", "the server lets anybody in who reaches it: turn on access control")
     if missing:
-        return Finding(
-            name="permissions", well=False, detail=f"the user may not {', '.join(missing)}", advice=_ROLE
-        )
-    return Finding(name="permissions", well=True, detail="the user may do all that is needed")
+        return finding("permissions", f"the user may not {', '.join(missing)}", _ROLE)
+    return finding("permissions", "the user may do all that is needed")

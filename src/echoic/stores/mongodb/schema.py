@@ -345,7 +345,6 @@ def model_fields(embedding: EmbeddingSpec) -> Document:
 
 
 async def make_indexes(collections: Collections) -> None:
-    """Create the missing collections and indexes."""
     await collections.records.create_indexes(list(RECORD_INDEXES))
     await collections.segments.create_indexes(list(SEGMENT_INDEXES))
     await collections.scopes.create_indexes(list(SCOPE_INDEXES))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
@@ -136,17 +136,6 @@ class _Row:
     """None: unchanged."""
 
 
-@dataclass(slots=True)
-class _Outcome:
-    """The result of the changes, by position and by row."""
-
-    records: dict[int, Record] = field(default_factory=dict)
-    rows: dict[int, _Row] = field(default_factory=dict)
-    gone: set[int] = field(default_factory=set)
-    again: set[int] = field(default_factory=set)
-    """Rows that wait again, at the end of the queue."""
-
-
 class PostgresScopeChanges(Changing):
     """One scope being changed, in a transaction: `begin`, `apply`, `finish`; notifies `channel`."""
 
@@ -156,9 +145,12 @@ class PostgresScopeChanges(Changing):
         self.number = 0
         self.version = 0
         self._held: dict[Name, Record | None] = {}
-        self._segments: dict[int, Segment] = {}
-        self._touched: set[int] = set()
-        self._outcome = _Outcome()
+        # the result of the changes
+        self._records: dict[int, Record] = {}
+        self._rows: dict[int, _Row] = {}
+        self._gone: set[int] = set()
+        self._again: set[int] = set()
+        """Rows that wait again, at the end of the queue."""
         self.model = ""
         """The model of the stored vectors."""
 
@@ -202,7 +194,7 @@ class PostgresScopeChanges(Changing):
 
     @property
     def found(self) -> list[Record]:
-        """Read the records that the changes touch."""
+        """The records that the changes touch."""
         return [record for record in self._held.values() if record is not None]
 
     def embedded(self, record: Record) -> bool:
@@ -215,7 +207,7 @@ class PostgresScopeChanges(Changing):
     def _put(self, put: Put) -> None:
         name = name_of(put)
         record, entry, same = self._written(put, self._held.get(name))
-        self._held[name] = self._outcome.records[record.seq] = record
+        self._held[name] = self._records[record.seq] = record
         if entry is not None:
             self._put_row(record.seq, entry, keep=same)
 
@@ -225,7 +217,7 @@ class PostgresScopeChanges(Changing):
         self._segment(seq).put(seq % SEGMENT_ROWS, entry, keep_vector=keep)
         if not keep:
             if row.waits is False:
-                self._outcome.again.add(seq)
+                self._again.add(seq)
             row.vector, row.tokens, row.bare, row.waits = None, None, True, True
 
     def _drop(self, drop: Drop) -> None:
@@ -233,10 +225,10 @@ class PostgresScopeChanges(Changing):
         if old is None:
             return
         self._held[drop.kind, drop.id] = None
-        self._outcome.records.pop(old.seq, None)
-        self._outcome.gone.add(old.seq)
+        self._records.pop(old.seq, None)
+        self._gone.add(old.seq)
         if old.seq < FIRST_UNSEARCHABLE:
-            self._outcome.rows.pop(old.seq, None)
+            self._rows.pop(old.seq, None)
             self._segment(old.seq).drop(old.seq % SEGMENT_ROWS)
 
     def _attach(self, attach: Attach) -> None:
@@ -262,19 +254,13 @@ class PostgresScopeChanges(Changing):
                 row.waits = True
 
     def _row(self, seq: int) -> _Row:
-        return self._outcome.rows.setdefault(seq, _Row())
-
-    def _segment(self, seq: int) -> Segment:
-        number = seq // SEGMENT_ROWS
-        self._touched.add(number)
-        return self._segments.setdefault(number, Segment())
+        return self._rows.setdefault(seq, _Row())
 
     async def finish(self) -> None:
         """Write the result, and the scope's new version."""
-        told = self._outcome
-        if told.gone or told.again:
+        if self._gone or self._again:
             await self._connection.execute(
-                self._names.sql(_REMOVE), self.number, sorted(told.gone), sorted(told.again)
+                self._names.sql(_REMOVE), self.number, sorted(self._gone), sorted(self._again)
             )
         await self._connection.execute(
             self._names.sql(_WRITE),
@@ -292,7 +278,7 @@ class PostgresScopeChanges(Changing):
         )
 
     def _record_columns(self) -> list[list[Any]]:
-        records = [self._outcome.records[seq] for seq in sorted(self._outcome.records)]
+        records = [self._records[seq] for seq in sorted(self._records)]
         return [
             [r.seq for r in records],
             [r.kind for r in records],
@@ -308,8 +294,8 @@ class PostgresScopeChanges(Changing):
         return [numbers, [self._segments[number].to_bytes() for number in numbers]]
 
     def _row_columns(self) -> list[list[Any]]:
-        put = [(seq, row, row.entry) for seq, row in self._outcome.rows.items() if row.entry is not None]
-        attached = [(seq, row) for seq, row in self._outcome.rows.items() if row.entry is None and row.vector]
+        put = [(seq, row, row.entry) for seq, row in self._rows.items() if row.entry is not None]
+        attached = [(seq, row) for seq, row in self._rows.items() if row.entry is None and row.vector]
         return [
             [seq for seq, _, _ in put],
             [self._flags(seq) for seq, _, _ in put],
@@ -325,15 +311,13 @@ class PostgresScopeChanges(Changing):
         return int(self._segments[seq // SEGMENT_ROWS].rows["flags"][seq % SEGMENT_ROWS])
 
     def _token_columns(self) -> list[list[Any]]:
-        rows = self._outcome.rows
-        gone = [seq for seq, row in rows.items() if row.bare and row.tokens is None]
-        kept = [(seq, row.tokens) for seq, row in rows.items() if row.tokens is not None]
+        gone = [seq for seq, row in self._rows.items() if row.bare and row.tokens is None]
+        kept = [(seq, row.tokens) for seq, row in self._rows.items() if row.tokens is not None]
         return [gone, [seq for seq, _ in kept], [tokens for _, tokens in kept]]
 
     def _pending_columns(self) -> list[list[int]]:
-        rows = self._outcome.rows
-        waits = [seq for seq, row in rows.items() if row.waits]
-        return [waits, [seq for seq, row in rows.items() if row.waits is False]]
+        waits = [seq for seq, row in self._rows.items() if row.waits]
+        return [waits, [seq for seq, row in self._rows.items() if row.waits is False]]
 
 
 _AT_ONCE = 1024

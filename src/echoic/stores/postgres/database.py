@@ -13,7 +13,6 @@ import contextlib
 import random
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import asyncpg
@@ -28,7 +27,6 @@ from echoic.errors import (
     WriteConflict,
 )
 from echoic.stores.postgres import schema
-from echoic.stores.postgres.schema import Names
 from echoic.types import Scope
 
 _MAKE = "insert into {s}.writers (id) select unnest($1::bigint[]) on conflict (id) do update set at = now()"
@@ -39,21 +37,13 @@ _TIDY = "delete from {s}.writers where at < now() - interval '7 days'"
 _MARK = "select mark from {s}.writers where id = $1 for update"
 
 
-@dataclass(frozen=True, slots=True)
-class SqlStatement:
-    """SQL and its values."""
-
-    sql: str
-    values: tuple[object, ...] = ()
-
-
 class Marks:
     """The rows of one process; `count` is the most open transactions."""
 
     def __init__(self, count: int) -> None:
-        self._rows = [secrets.randbits(62) for _ in range(count)]
+        self.rows = [secrets.randbits(62) for _ in range(count)]
         self._free: asyncio.LifoQueue[int] = asyncio.LifoQueue()
-        for row in self._rows:
+        for row in self.rows:
             self._free.put_nowait(row)
 
     @contextlib.asynccontextmanager
@@ -68,29 +58,6 @@ class Marks:
             yield row
         finally:
             self._free.put_nowait(row)
-
-    def made(self, names: Names) -> list[SqlStatement]:
-        """The statement that creates the rows."""
-        return [SqlStatement(names.sql(_TIDY)), SqlStatement(names.sql(_MAKE), (self._rows,))]
-
-    def dropped(self, names: Names) -> SqlStatement:
-        """The statement that deletes them."""
-        return SqlStatement(names.sql(_DROP), (self._rows,))
-
-    @staticmethod
-    def begun(names: Names, row: int, mark: int) -> str:
-        """SQL that begins a transaction and writes `mark` into `row`, in one round trip.
-
-        Both numbers are generated here; the driver takes no parameters for several statements at once.
-        """
-        return names.sql(
-            f"BEGIN; update {{s}}.writers set mark = {mark:d}, at = now() where id = {row:d};"  # noqa: S608
-        )
-
-    @staticmethod
-    def asked(names: Names, row: int) -> SqlStatement:
-        """The query for the mark in `row`, after its transaction ended."""
-        return SqlStatement(names.sql(_MARK), (row,))
 
 
 T = TypeVar("T")
@@ -200,10 +167,9 @@ class Database:
         """Close every connection. The caller ensures that none is in use."""
         pool, self._pool = self._pool, None
         if pool is not None:
-            dropped = self._marks.dropped(self.names)
             with contextlib.suppress(*LOST, asyncpg.PostgresError, StoreError):
                 async with asyncio.timeout(_LET_GO_S):
-                    await pool.execute(dropped.sql, *dropped.values)
+                    await pool.execute(self.names.sql(_DROP), self._marks.rows)
                     await pool.close()
             pool.terminate()
 
@@ -277,7 +243,9 @@ class Database:
 
     async def _began(self, connection: Connection, row: int, mark: int) -> bool:
         """Begin a transaction; False if our rows had been removed, and exist again now."""
-        if await connection.execute(self._marks.begun(self.names, row, mark)) == "UPDATE 1":
+        # in one round trip; both numbers are ours, and several statements at once take no parameters
+        begin = f"BEGIN; update {{s}}.writers set mark = {mark:d}, at = now() where id = {row:d};"  # noqa: S608
+        if await connection.execute(self.names.sql(begin)) == "UPDATE 1":
             return True
         await connection.execute("ROLLBACK;")
         await self._make_marks(connection)
@@ -299,19 +267,18 @@ class Database:
 
     async def _committed(self, row: int, mark: int, until: float) -> bool:
         """Whether the transaction that left `mark` in `row` was committed; retried until it is known."""
-        asked = self._marks.asked(self.names, row)
         tries = _Tries(until)
         while await tries.another():
             with contextlib.suppress(*LOST):
                 async with translated(), self._acquired(until) as connection:
-                    return bool(await connection.fetchval(asked.sql, *asked.values) == mark)
+                    return bool(await connection.fetchval(self.names.sql(_MARK), row) == mark)
         raise StoreUnavailable(
             "PostgreSQL was lost during a commit, whose outcome is unknown. Read before you retry."
         )
 
     async def _make_marks(self, connection: Connection) -> None:
-        for statement in self._marks.made(self.names):
-            await connection.execute(statement.sql, *statement.values)
+        await connection.execute(self.names.sql(_TIDY))
+        await connection.execute(self.names.sql(_MAKE), self._marks.rows)
 
     async def alone(self, statement: str, timeout_s: float) -> None:
         """Run `statement`, such as vacuum, outside a transaction; cancelled when late."""

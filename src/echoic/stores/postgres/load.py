@@ -32,7 +32,7 @@ from echoic.stores.base import Record, origins
 from echoic.stores.postgres.changes import RECORD, VECTOR_HEADER, packed, record_of, signed, sounds_of
 from echoic.stores.postgres.database import LOST, Connection, Database, let_go
 from echoic.stores.postgres.schema import Names
-from echoic.stores.scope_state import Loaded, PartitionCache
+from echoic.stores.scope_state import Loaded, ScopeCache
 from echoic.text import content_words
 from echoic.types import Scope
 
@@ -252,7 +252,7 @@ class FreshPartitions:
 
     def __init__(self, database: Database, *, cache_bytes: int, stale_s: float, listen: bool) -> None:
         self._database = database
-        self._cache = PartitionCache(cache_bytes)
+        self._cache: ScopeCache[Loaded] = ScopeCache(cache_bytes)
         self._stale_s = stale_s
         self._listen = listen
         self._dimensions = 0
@@ -295,7 +295,6 @@ class FreshPartitions:
 
     @property
     def facts(self) -> dict[str, int]:
-        """How much is loaded."""
         return {"loaded_scopes": len(self._cache), "loaded_bytes": self._cache.nbytes}
 
     def size(self, scope: Scope) -> int | None:

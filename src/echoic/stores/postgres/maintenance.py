@@ -25,8 +25,8 @@ from uuid import uuid4
 
 from echoic.errors import StoreError
 from echoic.partition import SEGMENT_ROWS, Segment
-from echoic.stores.apply import name_of
-from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Finding, Index, Put, timed
+from echoic.stores.apply import erasing
+from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Finding, Index, finding, timed
 from echoic.stores.postgres import schema
 from echoic.stores.postgres.changes import RECORD, PostgresScopeChanges, record_of
 from echoic.stores.postgres.database import LOST, SLOW_S, Connection, Database, let_go
@@ -72,8 +72,6 @@ _VACUUM_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class DeletedRows:
-    """What was deleted."""
-
     number: int = 0
     """The number of the scope; 0 if there is none."""
     whole: bool = False
@@ -110,9 +108,7 @@ async def delete_records(
         return DeletedRows()
     there = changes.found
     vectors = sum(changes.embedded(record) for record in there)
-    puts = {name_of(change) for change in erased if isinstance(change, Put)}
-    records = [record for record in there if (record.kind, record.id) not in puts]
-    rewritten = sorted(record.seq for record in there if (record.kind, record.id) in puts)
+    records, rewritten = erasing(there, erased)
     changes.apply(erased)
     await changes.finish()
     left = await connection.fetchval(
@@ -120,10 +116,13 @@ async def delete_records(
     )
     if not left:  # no user's name stays without data
         await connection.execute(names.sql(_DELETE), changes.number, channel, f"{changes.number} {ERASED}")
-    kinds = dict(Counter(record.kind for record in records))
-    rows = sorted(record.seq for record in records)
     return DeletedRows(
-        number=changes.number, whole=not left, rows=rows, rewritten=rewritten, kinds=kinds, vectors=vectors
+        number=changes.number,
+        whole=not left,
+        rows=sorted(record.seq for record in records),
+        rewritten=sorted(record.seq for record, _ in rewritten),
+        kinds=dict(Counter(record.kind for record in records)),
+        vectors=vectors,
     )
 
 
@@ -198,19 +197,15 @@ async def _version(database: Database) -> Finding:
     ((server, vector, jit),) = await _rows(database, _VERSION)
     between = "" if database.direct else ", through a pooler"
     compiles = "; jit is on: searching large scopes may be faster with it off" if jit else ""
-    return Finding(
-        name="version", well=True, detail=f"PostgreSQL {server}, pgvector {vector}{between}{compiles}"
-    )
+    return finding("version", f"PostgreSQL {server}, pgvector {vector}{between}{compiles}")
 
 
 async def _durability(database: Database) -> Finding:
     ((fsync, commit),) = await _rows(database, _DURABLE)
-    well = fsync == "on" and commit != "off"
-    advice = (
-        "" if well else "set fsync = on and synchronous_commit = on: else what is acknowledged may be lost"
-    )
-    detail = f"fsync {fsync}, synchronous_commit {commit}"
-    return Finding(name="durability", well=well, detail=detail, advice=advice)
+    advice = "set fsync = on and synchronous_commit = on: else what is acknowledged may be lost"
+    if fsync == "on" and commit != "off":
+        advice = ""
+    return finding("durability", f"fsync {fsync}, synchronous_commit {commit}", advice)
 
 
 async def _indexes(database: Database) -> Finding:
@@ -218,26 +213,24 @@ async def _indexes(database: Database) -> Finding:
     missing = sorted(INDEXES - there)
     if missing:
         advice = "make them anew with REINDEX, or as src/echoic/stores/postgres/schema.py has them"
-        return Finding(
-            name="indexes", well=False, detail=f"missing or not valid: {', '.join(missing)}", advice=advice
-        )
-    return Finding(name="indexes", well=True, detail=f"all {len(INDEXES)} are there and valid")
+        return finding("indexes", f"missing or not valid: {', '.join(missing)}", advice)
+    return finding("indexes", f"all {len(INDEXES)} are there and valid")
 
 
 async def _lag(database: Database) -> Finding:
     ((replicas, behind_s),) = await _rows(database, _REPLICAS)
     if not replicas:
-        return Finding(name="lag", well=True, detail="no replica is connected, or this role may not see it")
+        return finding("lag", "no replica is connected, or this role may not see it")
     advice = "" if behind_s <= LAG_S else "see what holds the replica up: pg_stat_replication"
-    detail = f"{replicas} replicas, the slowest {behind_s:.1f} s behind"
-    return Finding(name="lag", well=not advice, detail=detail, advice=advice)
+    return finding("lag", f"{replicas} replicas, the slowest {behind_s:.1f} s behind", advice)
 
 
 async def _told(database: Database) -> Finding:
     """How long a notification takes to reach another connection."""
     if not database.direct:
-        detail = "a pooler stands between, so nobody is told: the next query sees what was written"
-        return Finding(name="told", well=True, detail=detail)
+        return finding(
+            "told", "a pooler stands between, so nobody is told: the next query sees what was written"
+        )
     mark, heard = f"doctor {uuid4().hex}", asyncio.Event()
     connection = await database.listen(lambda payload: heard.set() if payload == mark else None, lambda: None)
     try:
@@ -247,11 +240,11 @@ async def _told(database: Database) -> Finding:
             await heard.wait()
     except TimeoutError:
         advice = "see whether a transaction holds up the queue: pg_notification_queue_usage()"
-        return Finding(name="told", well=False, detail=f"not within {LAG_S:g} s", advice=advice)
+        return finding("told", f"not within {LAG_S:g} s", advice)
     finally:
         await let_go(connection)
     took_ms = 1000 * (time.monotonic() - began)
-    return Finding(name="told", well=True, detail=f"other processes hear of a write after {took_ms:.1f} ms")
+    return finding("told", f"other processes hear of a write after {took_ms:.1f} ms")
 
 
 async def _permissions(database: Database) -> Finding:
@@ -261,8 +254,6 @@ async def _permissions(database: Database) -> Finding:
     ]
     if lacking:
         advice = f"grant {', '.join(_RIGHTS)} on all tables in schema {database.names.schema} to this role"
-        return Finding(
-            name="permissions", well=False, detail=f"this role may not: {', '.join(lacking)}", advice=advice
-        )
+        return finding("permissions", f"this role may not: {', '.join(lacking)}", advice)
     fence = ", behind row-level security" if database.fence else ""
-    return Finding(name="permissions", well=True, detail=f"this role may do all that is needed{fence}")
+    return finding("permissions", f"this role may do all that is needed{fence}")

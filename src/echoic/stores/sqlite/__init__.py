@@ -35,9 +35,10 @@ from echoic.stores.base import (
     model_text,
     not_open,
 )
-from echoic.stores.scope_state import Loaded, PartitionCache
+from echoic.stores.scope_state import Loaded, ScopeCache
 from echoic.stores.sqlite import schema
 from echoic.stores.sqlite.schema import (
+    NAMED,
     SCOPE_BITS,
     SqliteScopeChanges,
     find_scope,
@@ -75,7 +76,7 @@ class SQLiteStore:
         self._path = Path(path)
         self._vfs = vfs
         self._writer = Writer(str(path), vfs)
-        self._cache = PartitionCache(cache_bytes)
+        self._cache: ScopeCache[Loaded] = ScopeCache(cache_bytes)
         self._thread: ThreadPoolExecutor | None = None
         self._reader: apsw.Connection | None = None
         self._reader_closed: Future[None] | None = None
@@ -125,7 +126,6 @@ class SQLiteStore:
 
     async def write(self, scope: Scope, changes: Sequence[Change]) -> None:
         index = self._opened()
-
         begin = begins(changes)
         attaches = any(isinstance(change, Attach) for change in changes)
 
@@ -146,8 +146,7 @@ class SQLiteStore:
             found = find_scope(connection, scope)
             if found is None:
                 return []
-            where = "scope = ? and kind = ? and name = ?"
-            return [r for i in ids for r in select_records(connection, where, (found[0], kind, i))]
+            return [r for i in ids for r in select_records(connection, NAMED, (found[0], kind, i))]
 
         return await self._read_few(work, len(ids))
 
@@ -218,16 +217,13 @@ class SQLiteStore:
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         index = self._opened()
-
-        def work(connection: apsw.Connection) -> Erased:
-            return erase(connection, self._path, scope, changes, index)
-
         # drop the cached partition first: no copy in this process may outlive the receipt
         await self._read(lambda _connection: self._cache.drop(scope))
-        erased = await asyncio.wrap_future(self._writer.alone(work))
-        await self._read(
-            lambda _connection: self._cache.drop(scope)
-        )  # it may have been loaded before the erasure
+        erased = await asyncio.wrap_future(
+            self._writer.alone(lambda connection: erase(connection, self._path, scope, changes, index))
+        )
+        # it may have been loaded before the erasure
+        await self._read(lambda _connection: self._cache.drop(scope))
         return erased
 
     async def snapshot(self, path: Path) -> None:
@@ -252,12 +248,9 @@ class SQLiteStore:
     async def listed(self, wanted: Wanted) -> list[tuple[Scope, Record]]:
         where = ["r.kind = 'conversation'", "s.deployment = ?"]
         values: list[Any] = [wanted.deployment]
+        status = json.dumps(wanted.status) if wanted.status else None
         for field, how, given in (
-            (
-                "status",
-                "in (select value from json_each(?))",
-                json.dumps(wanted.status) if wanted.status else None,
-            ),
+            ("status", "in (select value from json_each(?))", status),
             ("agent", "= ?", wanted.agent),
             ("started_at", ">= ?", wanted.since),
             ("started_at", "< ?", wanted.until),
@@ -300,11 +293,9 @@ class SQLiteStore:
 
     async def reindex(self, embedding: EmbeddingSpec) -> int:
         index = self._opened()
-
-        def work(connection: apsw.Connection) -> int:
-            return _index_again(connection, index, embedding)
-
-        waiting = await asyncio.wrap_future(self._writer.submit(work))
+        waiting = await asyncio.wrap_future(
+            self._writer.submit(lambda connection: _index_again(connection, index, embedding))
+        )
         self._spec = embedding
         await self._read(lambda _connection: self._cache.clear())
         return waiting

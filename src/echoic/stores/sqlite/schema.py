@@ -197,30 +197,26 @@ def get_meta(connection: apsw.Connection, name: str) -> str | None:
 
 
 def set_meta(connection: apsw.Connection, name: str, value: str) -> None:
-    """Record a fact about the file."""
     connection.execute("insert or replace into meta values (?, ?)", (name, value))
 
 
 def drop_meta(connection: apsw.Connection, name: str) -> None:
-    """Forget a fact about the file."""
     connection.execute("delete from meta where name = ?", (name,))
 
 
 SCOPE_BITS = 32
 SEQ_MASK = (1 << SCOPE_BITS) - 1
 _RECORD = "select id, kind, name, key, version, data from records"
+NAMED = "scope = ? and kind = ? and name = ?"
 
 
 def record_of(row: Sequence[Any]) -> Record:
     """The record in a row of `records`, as selected by `select_records`."""
-    return Record(
-        id=row[2],
-        kind=row[1],
-        key=row[3],
-        version=row[4],
-        data=parsed(row[5], row[1], row[2]),
-        seq=row[0] & SEQ_MASK,
-    )
+    return _record(row, parsed(row[5], row[1], row[2]))
+
+
+def _record(row: Sequence[Any], data: dict[str, Any]) -> Record:
+    return Record(id=row[2], kind=row[1], key=row[3], version=row[4], data=data, seq=row[0] & SEQ_MASK)
 
 
 def listed_of(row: Sequence[Any]) -> Record:
@@ -228,7 +224,7 @@ def listed_of(row: Sequence[Any]) -> Record:
     try:
         return record_of(row)
     except StoreCorrupt:
-        return Record(id=row[2], kind=row[1], key=row[3], version=row[4], data={}, seq=row[0] & SEQ_MASK)
+        return _record(row, {})
 
 
 def select_records(connection: apsw.Connection, where: str, values: Sequence[Any]) -> list[Record]:
@@ -241,10 +237,7 @@ def select_records(connection: apsw.Connection, where: str, values: Sequence[Any
         data = []
     if len(data) != len(rows) or not all(isinstance(said, dict) for said in data):  # as of `{},{}`
         return [record_of(row) for row in rows]  # raises, and says which
-    return [
-        Record(id=row[2], kind=row[1], key=row[3], version=row[4], data=said, seq=row[0] & SEQ_MASK)
-        for row, said in zip(rows, data, strict=True)
-    ]
+    return [_record(row, said) for row, said in zip(rows, data, strict=True)]
 
 
 def select_rows(connection: apsw.Connection, where: str, values: Sequence[Any]) -> Sequence[Sequence[Any]]:
@@ -277,7 +270,6 @@ class SqliteScopeChanges(Changing):
 
     def __init__(self, connection: apsw.Connection, scope: Scope, index: Index) -> None:
         self._connection = connection
-        self._segments: dict[int, Segment] = {}
         found = find_scope(connection, scope)
         if found is None:
             connection.execute(
@@ -318,9 +310,7 @@ class SqliteScopeChanges(Changing):
         )
 
     def _stands(self, kind: str, name: str) -> Record | None:
-        found = select_records(
-            self._connection, "scope = ? and kind = ? and name = ?", (self.number, kind, name)
-        )
+        found = select_records(self._connection, NAMED, (self.number, kind, name))
         return found[0] if found else None
 
     def _put(self, put: Put) -> None:
@@ -343,11 +333,11 @@ class SqliteScopeChanges(Changing):
 
     def _drop(self, drop: Drop) -> None:
         # not read: a damaged record can be removed too
-        key = self._connection.execute(
-            "select id from records where scope = ? and kind = ? and name = ?",
+        found = self._connection.execute(
+            f"select id from records where {NAMED}",  # noqa: S608 - ours
             (self.number, drop.kind, drop.id),
-        ).get
-        if key is None:
+        )
+        if (key := found.get) is None:
             return
         self._connection.execute("delete from records where id = ?", (key,))
         self._connection.execute("delete from pending where record = ?", (key,))
@@ -365,15 +355,10 @@ class SqliteScopeChanges(Changing):
         segment.attach(old.seq % SEGMENT_ROWS, attach.vector)
         self._connection.execute("delete from pending where record = ?", (self._base | old.seq,))
 
-    def _segment(self, seq: int) -> Segment:
-        number = seq // SEGMENT_ROWS
-        segment = self._segments.get(number)
-        if segment is None:
-            words = self._connection.execute(
-                "select words from segments where id = ?", (self._base | number,)
-            ).get
-            segment = self._segments[number] = Segment.from_bytes(words) if words else Segment()
-        return segment
+    def _stored_segment(self, number: int) -> Segment:
+        key = self._base | number
+        words = self._connection.execute("select words from segments where id = ?", (key,)).get
+        return Segment.from_bytes(words) if words else Segment()
 
     def _write_vector(self, seq: int, vector: NDArray[np.float32]) -> None:
         """Write a vector in place: one page of a segment's 48 KB is written, not all twelve."""

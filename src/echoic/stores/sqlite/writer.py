@@ -34,6 +34,7 @@ from echoic.stores.apply import (
     NEEDLE_BYTES,
     TELLING_BYTES,
     as_json,
+    erasing,
     name_of,
     removed,
     sample,
@@ -45,13 +46,13 @@ from echoic.stores.base import (
     Erasable,
     Erased,
     Index,
-    Put,
     Record,
+    fsync_path,
     not_open,
     without_others,
 )
 from echoic.stores.sqlite import schema
-from echoic.stores.sqlite.schema import SCOPE_BITS, SqliteScopeChanges, find_scope, select_records
+from echoic.stores.sqlite.schema import NAMED, SCOPE_BITS, SqliteScopeChanges, find_scope, select_records
 from echoic.types import Scope
 
 
@@ -98,11 +99,7 @@ def write_snapshot(source: apsw.Connection, path: Path) -> None:
             found = [row[0] for row in target.execute("pragma integrity_check(3)")]
         finally:
             target.close()
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        fsync_path(path)
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreCorrupt(f"the store cannot be backed up: {error}") from error
     except (apsw.Error, OSError) as error:
@@ -314,11 +311,8 @@ class Writer:
             with self._locked():
                 create_private(Path(self._path))
                 schema.inspect(self._path, self._vfs)
-                for beside in (
-                    "",
-                    "-wal",
-                    "-shm",
-                ):  # their mode may come from an earlier version or another tool
+                # their mode may come from an earlier version or another tool
+                for beside in ("", "-wal", "-shm"):
                     tighten(Path(self._path + beside))
                 schema.migrate(self._connect())
         except (apsw.FullError, apsw.CorruptError, apsw.NotADBError) as error:
@@ -453,39 +447,40 @@ def erase(
     if found is None and not unfinished:
         return Erased(verified=True)
     records: list[Record] = []
+    rewritten: list[tuple[Record, Record]] = []
     needles: list[bytes] = []
-    vectors = rewritten = 0
+    vectors = 0
     if found is not None:
         with schema.transaction(connection):
-            puts = {name_of(put): put for put in changes or () if isinstance(put, Put)}
-            there = _records(connection, found[0], changes)
-            records = [record for record in there if (record.kind, record.id) not in puts]
-            rewritten = len(there) - len(records)
-            left = [puts.get((record.kind, record.id)) for record in there]
-            said = [removed(old, put.record) if put else old for old, put in zip(there, left, strict=True)]
+            records, rewritten = erasing(_records(connection, found[0], changes), changes or ())
+            said = [*records, *(removed(*both) for both in rewritten)]
             needles, vectors = _needles(connection, found[0], said)
             if changes is None:
                 _delete_scope(connection, found[0])
             else:
-                _apply(connection, scope, changes, index)
+                changing = SqliteScopeChanges(connection, scope, index)
+                changing.apply(changes)
+                changing.finish()
                 if not connection.execute("select 1 from records where scope = ?", (found[0],)).get:
                     _delete_scope(connection, found[0])  # no user's name stays without data
             schema.set_meta(connection, _UNFINISHED, "yes")
     verified, searched = _scrub(connection, path, needles, rewrite=unfinished)
     if verified:
         schema.drop_meta(connection, _UNFINISHED)
-    kinds = dict(Counter(record.kind for record in records))
     return Erased(
-        records=kinds, rewritten=rewritten, vectors=vectors, verified=verified, bytes_searched=searched
+        records=dict(Counter(record.kind for record in records)),
+        rewritten=len(rewritten),
+        vectors=vectors,
+        verified=verified,
+        bytes_searched=searched,
     )
 
 
 def _records(connection: apsw.Connection, number: int, changes: Sequence[Erasable] | None) -> list[Record]:
     if changes is None:
         return select_records(connection, "scope = ?", (number,))
-    where = "scope = ? and kind = ? and name = ?"
     names = dict.fromkeys(map(name_of, changes))  # count each once
-    return [r for name in names for r in select_records(connection, where, (number, *name))]
+    return [r for name in names for r in select_records(connection, NAMED, (number, *name))]
 
 
 def _delete_scope(connection: apsw.Connection, number: int) -> None:
@@ -494,12 +489,6 @@ def _delete_scope(connection: apsw.Connection, number: int) -> None:
     for table in ("records", "segments", "vectors", "tokens"):
         connection.execute(f"delete from {table} where id between ? and ?", (first, last))  # noqa: S608 - ours
     connection.execute("delete from scopes where id = ?", (number,))
-
-
-def _apply(connection: apsw.Connection, scope: Scope, changes: Iterable[Erasable], index: Index) -> None:
-    changing = SqliteScopeChanges(connection, scope, index)
-    changing.apply(changes)
-    changing.finish()
 
 
 def _needles(connection: apsw.Connection, number: int, records: Sequence[Record]) -> tuple[list[bytes], int]:
