@@ -181,6 +181,12 @@ class CallMemory:
             self._answers[name] = asyncio.get_running_loop().create_task(self._look_up(said))
         return self._answers[name]
 
+    async def message_for(self, said: str | None) -> str:
+        """The message that a request gets: what is known for its newest user message `said`, or about the
+        caller if it has none, as for a greeting. Empty if there is nothing to add.
+        """
+        return await self.block() if said is None else (await self.memory_for(said)).message
+
     async def block(self) -> str:
         """The memory block to start a session with, as the content of a message: profile and directives."""
         try:
