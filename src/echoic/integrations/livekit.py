@@ -52,7 +52,7 @@ def remember(
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
-        NotOpen: the memory is open in another event loop.
+        NotOpen: the memory is not open in this event loop.
     """
     memory = CallMemory(user, call, agent=agent, deadline_ms=deadline_ms, words_of=_words_of)
     ends: list[asyncio.Task[None]] = []

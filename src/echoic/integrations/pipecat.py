@@ -82,7 +82,7 @@ class EchoicMemory(FrameProcessor):
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
-        NotOpen: the memory is open in another event loop.
+        NotOpen: the memory is not open in this event loop.
     """
 
     def __init__(

@@ -436,7 +436,7 @@ class Recaller:
 
     def check_loop(self) -> None:
         """See `UserMemory.check_loop`."""
-        self._home.check()
+        self._home.check_open()
 
     def forget(self) -> None:
         """Drop recent questions: they contain a user's words."""
