@@ -266,6 +266,3 @@ def _entry(hit: Hit, outcome: Outcome) -> MemoryEntry:
         timestamp=at.isoformat() if at else None,
         custom_metadata={"outcome": outcome, "relevance": hit.relevance},
     )
-
-
-__all__ = ["DEADLINE_MS", "EchoicMemoryService"]

@@ -159,8 +159,10 @@ class EchoicStore(BaseStore):
             filters = (op.filter or {}).items()
             return namespace[: len(prefix)] == prefix and all(_passes(value.get(k), v) for k, v in filters)
 
-        listed = [item for item in await items.all() if wanted(item)]
-        listed.sort(key=_order(listed))
+        groups: dict[Namespace, list[KeptItem]] = {}
+        for item in filter(wanted, await items.all()):
+            groups.setdefault(tuple(item.value["namespace"]), []).append(item)
+        listed = [item for group in groups.values() for item in group]
         if not (query := searchable(op.query or "")):
             return [SearchItem(**_fields(item)) for item in listed[op.offset : op.offset + op.limit]]
         # all, since the best may stand in other namespaces
@@ -194,14 +196,6 @@ def _fields(item: KeptItem) -> dict[str, Any]:
         "created_at": item.created_at,
         "updated_at": item.updated_at,
     }
-
-
-def _order(items: Iterable[KeptItem]) -> Callable[[KeptItem], int]:
-    """A sort key that groups items by namespace, in order of first appearance."""
-    seen: dict[Namespace, int] = {}
-    for item in items:
-        seen.setdefault(tuple(item.value["namespace"]), len(seen))
-    return lambda item: seen[tuple(item.value["namespace"])]
 
 
 def _passes(value: Any, wanted: Any) -> bool:
