@@ -382,8 +382,6 @@ async def test_of_an_interrupted_answer_only_what_was_heard_is_memory(memory):
     ]
     assert kept[1].text == "It is at the lighthouse, and will"
     assert "lighthouse" not in str(await service.search_memory(**whose, query="lighthouse parcel"))
-    with pytest.raises(echoic.InvalidInput, match="session_id"):
-        await service.add_events_to_memory(**whose, events=events)
 
 
 async def test_what_is_spoken_in_a_live_session_is_kept_and_an_interrupted_answer_is_not_heard(memory):
