@@ -510,8 +510,8 @@ class BlockingItems(Protocol):
     def all(self, *, newest: int | None = None) -> list[Item]:
         """All items in the order in which they were first stored, or only the `newest`."""
 
-    def search(self, text: str, *, limit: int = 10, deadline_ms: float | None = None) -> FoundItems:
-        """The best `limit` items for `text`, ranked like memories."""
+    def search(self, text: str, *, limit: int | None = 10, deadline_ms: float | None = None) -> FoundItems:
+        """The best `limit` items for `text`, ranked like memories; None: all that are found."""
 
 class BlockingProposals(Protocol):
     """`Proposals`, blocking."""

@@ -19,7 +19,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
-from echoic import InvalidInput, NotAllowed, StoreUnavailable
+import echoic
+from echoic import InvalidInput, NotAllowed, NotOpen, StoreUnavailable
 from echoic.capability import Memory
 from echoic.capability.memory import told_in
 from echoic.capability.tools import MISSING, UNREADABLE, UNWRITTEN, WRITING
@@ -98,6 +99,20 @@ async def test_a_run_for_nobody_does_not_begin(memory, caller, nobody):
         await agent.run("hi")
     assert script.instructions == []
     assert await memory.users() == []
+
+
+async def test_a_run_with_a_service_that_is_not_open_here_does_not_begin(memory, caller):
+    script = Script()
+    never, was = (echoic.open("memory://", embedder="lexical") for _ in range(2))
+    async with was:
+        pass
+    for service in (never, was):
+        with pytest.raises(NotOpen, match="not open"):
+            await agent_with(script, Memory(service, user="user_id"), caller).run("hi", deps=caller("ana"))
+    agent = agent_with(script, Memory(memory, user="user_id"), caller)
+    with pytest.raises(NotOpen, match="another event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(agent.run("hi", deps=caller("ana"))))
+    assert script.instructions == []
 
 
 @pytest.mark.parametrize(

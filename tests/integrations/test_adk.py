@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from google.adk.agents import LlmAgent
 from google.adk.events.event import Event
+from google.adk.memory import InMemoryMemoryService
 from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_response import LlmResponse
@@ -218,6 +219,52 @@ async def test_sentences_that_are_added_are_known_once_and_can_be_deleted_by_wha
     assert not (await service.search_memory(**whose, query="who plays the cello?")).memories
 
 
+@pytest.mark.parametrize("given", [{}, {"memory_id": None}, {"memory_id": ""}])
+async def test_without_an_id_nothing_is_deleted(memory, given):
+    await memory.user("ana", "films").set("pet", "a dog")
+    await EchoicMemoryService(memory).delete_memory(app_name="films", user_id="ana", **given)
+    assert await memory.user("ana", "films").query("pet")
+
+
+async def test_events_of_no_session_are_kept_once_and_found(memory):
+    service, whose = EchoicMemoryService(memory), {"app_name": "films", "user_id": "ana"}
+    event = Event(author="user", content=content("My parrot is called Kiwi."))
+    for _ in range(2):
+        await service.add_events_to_memory(**whose, events=[event])
+    (entry,) = (await service.search_memory(**whose, query="what is the parrot called?")).memories
+    assert "Kiwi" in entry.content.parts[0].text
+
+
+async def test_what_the_kits_own_service_found_can_be_added(memory):
+    theirs, whose = InMemoryMemoryService(), {"app_name": "films", "user_id": "ana"}
+    said = Event(author="user", content=content("My parrot is called Kiwi."))
+    await theirs.add_events_to_memory(**whose, events=[said])
+    found = (await theirs.search_memory(**whose, query="parrot")).memories
+    await EchoicMemoryService(memory).add_memory(**whose, memories=found)
+    (fact,) = await memory.user("ana", "films").facts()
+    assert abs(fact.valid_from.timestamp() - said.timestamp) < 1
+    undated = MemoryEntry(content=content("Ana plays the cello."), timestamp="last week")
+    with pytest.raises(echoic.InvalidInput, match="8601"):
+        await EchoicMemoryService(memory).add_memory(**whose, memories=[*found, undated])
+
+
+async def test_with_the_callback_on_every_agent_what_a_sub_agent_answers_is_kept(memory):
+    class Handing(BaseLlm):
+        async def generate_content_async(self, llm_request, stream=False):
+            called = types.FunctionCall(name="transfer_to_agent", args={"agent_name": "bee"})
+            yield LlmResponse(content=types.Content(role="model", parts=[types.Part(function_call=called)]))
+
+    kit = Kit(memory)
+    keep = {"after_agent_callback": kit.service.keep}
+    bee = LlmAgent(name="bee", model=Scripted(model="scripted"), **keep)
+    first = LlmAgent(name="first", model=Handing(model="handing"), sub_agents=[bee], **keep)
+    kit.runner = Runner(agent=first, app_name="films", session_service=kit.sessions)
+    said = ["My parrot is called Kiwi.", "My cello is old."]
+    for text in said:
+        await kit.say("ana", "s1", text)
+    assert [text for speaker, text in await turns(memory) if speaker == "user"] == said
+
+
 async def test_a_turn_can_be_deleted_and_so_can_everything(memory):
     kit, whose = Kit(memory), {"app_name": "films", "user_id": "ana"}
     await kit.say("ana", "s1", "The boiler stands in the cellar.")
@@ -335,8 +382,6 @@ async def test_of_an_interrupted_answer_only_what_was_heard_is_memory(memory):
     ]
     assert kept[1].text == "It is at the lighthouse, and will"
     assert "lighthouse" not in str(await service.search_memory(**whose, query="lighthouse parcel"))
-    with pytest.raises(echoic.InvalidInput, match="session_id"):
-        await service.add_events_to_memory(**whose, events=events)
 
 
 async def test_what_is_spoken_in_a_live_session_is_kept_and_an_interrupted_answer_is_not_heard(memory):
@@ -401,16 +446,19 @@ async def test_the_blocking_runner_is_served_from_the_loop_that_memory_is_open_i
     assert [text for _, text in await turns(memory)] == ["What is my allergy?", "Noted."]
 
 
-async def test_with_the_store_gone_a_search_fails_and_says_nothing_is_not_known(memory, monkeypatch):
-    service = EchoicMemoryService(memory)
+@pytest.mark.parametrize("asked", ["What is my pet?", "Load: my pet"], ids=["preloaded", "by the model"])
+async def test_with_the_store_gone_the_run_goes_on_and_the_model_is_told(memory, monkeypatch, asked):
+    kit = Kit(memory)
     await memory.user("ana", "films").set("pet", "a dog")
 
     async def gone(*_args, **_kwargs):
         raise echoic.StoreUnavailable("gone")
 
     monkeypatch.setattr(memory.user("ana").backing_store._observed, "load", gone)
-    with pytest.raises(echoic.StoreUnavailable):
-        await service.search_memory(app_name="films", user_id="ana", query="pet")
+    heard, contents = await kit.say("ana", "s1", asked)
+    assert "could not be read" in heard + str(contents)
+    (entry,) = (await kit.service.search_memory(app_name="films", user_id="ana", query="pet")).memories
+    assert (entry.id, entry.custom_metadata["outcome"]) == (None, "unavailable")
 
 
 @asynccontextmanager

@@ -377,6 +377,11 @@ def test_a_deadline_that_leaves_no_time_is_refused():
         CallMemory(echoic.open("memory://", embedder="lexical").user("ana"), deadline_ms=0)
 
 
+async def test_a_call_of_a_memory_that_is_not_open_is_refused():
+    with pytest.raises(echoic.NotOpen, match="not open"):
+        CallMemory(echoic.open("memory://", embedder="lexical").user("ana"))
+
+
 async def test_a_call_in_another_event_loop_than_the_memorys_is_refused_before_a_word_is_lost(ana):
     async def begin():
         call_of(ana)

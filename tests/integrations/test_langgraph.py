@@ -231,6 +231,31 @@ async def test_a_value_that_is_no_json_is_refused(memory):
         await EchoicStore(memory).aput(("ana",), "a", {"x": object()})
 
 
+@pytest.mark.parametrize("value", ["text", ["text"], 5])
+async def test_a_value_that_is_no_dict_is_refused_before_anything_is_done(memory, value):
+    store = EchoicStore(memory)
+    with pytest.raises(echoic.InvalidInput, match="dict"):
+        await store.abatch([PutOp(("ana",), "a", VALUES[0]), PutOp(("ana",), "b", value)])
+    assert await store.asearch(("ana",), filter={"n": 1}) == []
+
+
+async def test_an_item_with_no_paths_to_index_is_listed_and_not_found(memory):
+    store = EchoicStore(memory)
+    await store.aput(("ana",), "a", VALUES[0], index=[])
+    (item,) = await store.asearch(("ana",), query="jazz")
+    assert (item.key, item.score) == ("a", None)
+
+
+async def test_better_items_in_other_namespaces_hide_none_of_this_one():
+    async with echoic.open("memory://", embedder="lexical") as memory:
+        store = EchoicStore(memory)
+        said = "She mentioned on a long walk along the harbour that jazz is what she likes best of all."
+        await store.aput(("ana", "memories"), "a", {"text": said})
+        await store.abatch([PutOp(("ana", "documents"), str(n), {"text": f"jazz {n}"}) for n in range(1001)])
+        (item,) = await store.asearch(("ana", "memories"), query="jazz")
+        assert item.score is not None
+
+
 @dataclass
 class Who:
     user: str

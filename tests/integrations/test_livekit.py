@@ -435,6 +435,16 @@ async def test_after_a_tool_the_model_is_given_the_same_memory(ana):
         assert call.memory.statistics.finals == 1
 
 
+async def test_a_greeting_is_told_who_is_calling_and_nobody_else_is(service, ana):
+    await ana.set("name", "Ana")
+    for user, known in ((ana, True), (service.user("bob"), False)):
+        async with with_echoic(user, "Hello.") as call:
+            await call.session.generate_reply(instructions="Greet the caller by name.")
+            assert ("Ana" in str(call.model.sent)) is known
+            assert [role for role, _ in call.model.sent] == ["system", "system", *["user"][:known]]
+            assert [role for role, _ in call.said] == ["assistant"]
+
+
 async def test_an_agent_with_a_node_of_its_own_asks_for_memory_itself(ana):
     await ana.remember("The user is allergic to peanuts.")
 

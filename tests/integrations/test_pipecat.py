@@ -450,6 +450,16 @@ async def test_what_has_no_words_of_a_user_is_sent_as_it_is(ana):
     await memory.call.aclose()
 
 
+async def test_a_greeting_is_told_who_is_calling_and_nobody_else_is(endpoint, service, ana):
+    await ana.set("name", "Ana")
+    for user, known in ((ana, True), (service.user("bob"), False)):
+        async with calling(endpoint, user) as call:
+            await call.worker.queue_frame(LLMRunFrame())
+            await call.until(lambda call=call: call.answered)
+        assert ("Ana" in str(endpoint.sent)) is known
+        assert [role for role, _ in endpoint.sent] == ["system", *["user"][:known]]
+
+
 class Caller(FrameProcessor):
     """A transport whose caller says one thing and hangs up."""
 

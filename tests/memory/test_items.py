@@ -66,6 +66,17 @@ async def test_a_search_ranks_them_as_memories_are_ranked(memory):
     assert "other" not in {item.name for item in (await notes.search("likes peanuts and jazz")).items}
 
 
+async def test_a_search_without_a_limit_finds_every_item(memory):
+    notes = memory.user("ana").items("songs", searchable=True)
+    for n in range(12):
+        await notes.set(f"song {n}", n, text=f"jazz song {n}")
+    assert len((await notes.search("jazz")).items) == 10
+    assert len((await notes.search("jazz", limit=None)).items) == 12
+    assert (await memory.user("bob").items("songs", searchable=True).search("jazz", limit=None)).items == ()
+    with pytest.raises(echoic.InvalidInput):
+        await notes.search("jazz", limit=0)
+
+
 async def test_what_was_changed_or_removed_is_not_found_by_what_it_said(memory):
     notes = await filled(memory)
     await notes.set("music", {"text": "likes opera"}, text="likes opera")

@@ -223,14 +223,18 @@ class MemoryCapability(AbstractCapability[Any]):
         return None
 
     async def for_run(self, ctx: RunContext[Any]) -> CallerMemory:
-        """This capability, bound to the user of one run; raises `NotAllowed` if the dependencies name no
-        user.
+        """This capability, bound to the user of one run.
+
+        Raises:
+            NotAllowed: the dependencies name no user.
+            NotOpen: the service is not open in this event loop, so that nothing would be recalled or stored.
         """
         deployment = self.deployment(ctx.deps) if callable(self.deployment) else self.deployment
         user = caller_of(ctx.deps, self.user)
         given = {each.name: getattr(self, each.name) for each in fields(MemoryCapability) if each.init}
         level = self.level(ctx.deps) if callable(self.level) else self.level
         memory = self.service.user(user, deployment, level=level)
+        memory.check_loop()
         return await CallerMemory(**given, memory=memory).for_run(ctx)
 
 

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.adk.agents.callback_context import CallbackContext
 from google.adk.events.event import Event
@@ -30,7 +30,8 @@ from echoic.memory.compliance import said_since
 from echoic.memory.retraction import take_back_turns
 from echoic.memory.service import MemoryService
 from echoic.memory.user import UserMemory
-from echoic.types import Hit, Turn
+from echoic.prompt.answer import NOT_ALL_SEEN, UNREAD
+from echoic.types import Hit, Outcome, Turn
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ T = TypeVar("T")
 
 DEADLINE_MS = 300.0
 """Time limit of a search, whose outcome says if it was not complete."""
+_NO_SESSION: Final = "events of no session"
 
 
 class EchoicMemoryService(BaseMemoryService):
@@ -95,13 +97,10 @@ class EchoicMemoryService(BaseMemoryService):
         custom_metadata: Mapping[str, object] | None = None,  # noqa: ARG002 - the framework's
     ) -> None:
         """Store the turns in `events`; an event that was stored before changes nothing. What a rewind among
-        them took back is not stored, and if it was, it is found no longer.
-
-        Raises:
-            InvalidInput: `session_id` is empty.
+        them took back is not stored, and if it was, it is found no longer. Events of no session share a
+        conversation.
         """
-        if not session_id:
-            raise InvalidInput("session_id is empty: turns are stored in a conversation")
+        session_id = session_id or _NO_SESSION
         cut, rewinds = _cut_off(events), list(_rewinds(events))
         said = {event.id: _turns(event, session_id, is_cut=event.id in cut) for event in events}
         for at, rewound in rewinds:
@@ -118,30 +117,40 @@ class EchoicMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,  # noqa: ARG002 - likewise
     ) -> None:
-        """Store sentences about the user; one that is known changes nothing."""
-        for entry in memories:
-            if text := _text(entry.content):
-                said_at = datetime.fromisoformat(entry.timestamp) if entry.timestamp else None
+        """Store sentences about the user; one that is known changes nothing.
+
+        Raises:
+            InvalidInput: a timestamp is not an ISO 8601 time; nothing was stored.
+        """
+        for text, said_at in [(_text(entry.content), _time(entry.timestamp)) for entry in memories]:
+            if text:
                 await self._at_home(self._user(app_name, user_id).remember(text, said_at=said_at))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """The memories for `query`, the most relevant first; each entry's metadata has the outcome.
 
-        Raises:
-            StoreUnavailable: memory could not be searched.
+        If memory could not be searched, the only entry says so and has no id: the kit's `preload_memory`
+        drops errors, and in its `load_memory` they end the run.
         """
         user = self._user(app_name, user_id)
         if not (asked := searchable(query)):
             return SearchMemoryResponse()
-        recall = await self._at_home(user.recall(asked, limit=self._limit, deadline_ms=self._deadline_ms))
-        if recall.outcome == "unavailable" and not recall.hits:
-            raise StoreUnavailable("memory could not be searched: an empty result proves nothing")
+        try:
+            recall = await self._at_home(user.recall(asked, limit=self._limit, deadline_ms=self._deadline_ms))
+        except StoreUnavailable as error:
+            log.warning("memory could not be searched: %s", type(error).__name__)
+            return SearchMemoryResponse(memories=[_note("unavailable")])
         entries = [_entry(hit, recall.outcome) for hit in recall.hits]
+        if not entries and recall.outcome != "complete":
+            entries = [_note(recall.outcome)]
         return SearchMemoryResponse(memories=entries)
 
-    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str) -> None:
-        """Erase the memory with an id from a search, or the turn and what was learned from it alone."""
-        await self._at_home(self._user(app_name, user_id).forget(id=memory_id))
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Erase the memory with an id from a search, or the turn and what was learned from it alone. Without
+        an id nothing is erased, as in the kit's own service.
+        """
+        if memory_id:
+            await self._at_home(self._user(app_name, user_id).forget(id=memory_id))
 
     async def delete_memories(self, *, app_name: str, user_id: str) -> None:
         """Erase everything stored about a user in this app."""
@@ -224,17 +233,36 @@ def _text(content: types.Content | None) -> str:
     return " ".join(part.text for part in parts if part.text and not part.thought).strip()
 
 
-def _entry(hit: Hit, outcome: str) -> MemoryEntry:
+def _time(timestamp: str | None) -> datetime | None:
+    """The time in an entry; the kit writes its own in the local time, without a zone."""
+    if not timestamp:
+        return None
+    try:
+        return datetime.fromisoformat(timestamp).astimezone()
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput("the timestamp of a memory is not an ISO 8601 time") from error
+
+
+def _note(outcome: Outcome) -> MemoryEntry:
+    """The entry that says that not all of memory was searched."""
+    told = UNREAD if outcome == "unavailable" else NOT_ALL_SEEN
+    return MemoryEntry(
+        author="memory", content=_content(told), custom_metadata={"outcome": outcome, "relevance": None}
+    )
+
+
+def _content(text: str) -> types.Content:
+    return types.Content(role="user", parts=[types.Part(text=text)])
+
+
+def _entry(hit: Hit, outcome: Outcome) -> MemoryEntry:
     memory, turn = hit.memory, hit.turn
     text = hit.text if memory is None else memory.statement or memory.text
     at = memory.valid_from if memory else turn.said_at if turn else None
     return MemoryEntry(
         id=memory.id if memory else turn.id if turn else None,
         author=turn.speaker if turn and not memory else "memory",
-        content=types.Content(role="user", parts=[types.Part(text=text)]),
+        content=_content(text),
         timestamp=at.isoformat() if at else None,
         custom_metadata={"outcome": outcome, "relevance": hit.relevance},
     )
-
-
-__all__ = ["DEADLINE_MS", "EchoicMemoryService"]

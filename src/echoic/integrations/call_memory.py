@@ -84,7 +84,7 @@ class CallMemory:
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
-        NotOpen: the memory is open in another event loop.
+        NotOpen: the memory is not open in this event loop.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ class CallMemory:
         deadline_ms: float = DEFAULT_DEADLINE_MS,
         words_of: Callable[[str], str] = str,
     ) -> None:
-        user.check_loop()
         self.call = checked_name(call, "call") if call else uuid4().hex
         self._user, self._agent, self._words_of = user, agent, words_of
         self._recall = CallRecall(user, self.call, None, deadline_ms=deadline_ms)
+        user.check_loop()
         self._looking = asyncio.Lock()
         self._answers: dict[str, asyncio.Task[TurnMemory]] = {}
         """Lookups for this turn by its words, so that repeated requests get the same text."""
@@ -128,7 +128,7 @@ class CallMemory:
         """Load what the first turn needs in the background; call it while the phone rings.
 
         Raises:
-            NotOpen: the memory is open in another event loop.
+            NotOpen: the memory is not open in this event loop.
         """
         self._user.check_loop()
         if self._warming is None:
@@ -180,6 +180,12 @@ class CallMemory:
         if name not in self._answers:
             self._answers[name] = asyncio.get_running_loop().create_task(self._look_up(said))
         return self._answers[name]
+
+    async def message_for(self, said: str | None) -> str:
+        """The message that a request gets: what is known for its newest user message `said`, or about the
+        caller if it has none, as for a greeting. Empty if there is nothing to add.
+        """
+        return await self.block() if said is None else (await self.memory_for(said)).message
 
     async def block(self) -> str:
         """The memory block to start a session with, as the content of a message: profile and directives."""

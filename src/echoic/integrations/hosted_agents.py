@@ -174,10 +174,10 @@ def _items(value: Any) -> list[dict[str, Any]]:
 
 
 def _turn(
-    conversation: str, number: int, role: object, text: object, *, heard: object = None, at_s: object = None
+    conversation: str, number: int, said: dict[str, Any], text: object, *, heard: object = None, at_s: object
 ) -> Turn | None:
     """Turn `number` of a report; None if it has no words."""
-    speaker = {"user": USER, "bot": AGENT, "assistant": AGENT, "agent": AGENT}.get(str(role))
+    speaker = {"user": USER, "bot": AGENT, "assistant": AGENT, "agent": AGENT}.get(str(said.get("role")))
     if speaker is None or not isinstance(text, str) or not storable(text).strip():
         return None
     part = storable(heard) if isinstance(heard, str) and heard != text else None
@@ -256,6 +256,7 @@ def _vapi(router: APIRouter, hooks: HostedWebhooks, secret: str, assistant: str)
         """Vapi's server URL."""
         message = _at(await _read(request, secret, signed_by_vapi), "message") or {}
         call = _at(message, "call") or {}
+        conversation = f"vapi:{name}" if (name := _at(call, "id")) else ""
         number = _at(call, "customer", "number") or _at(message, "customer", "number")
         user = await hooks.user("vapi", number, message, outbound=_at(call, "type") == "outboundPhoneCall")
         match _at(message, "type"):
@@ -268,26 +269,17 @@ def _vapi(router: APIRouter, hooks: HostedWebhooks, secret: str, assistant: str)
                 for each in _items(_at(message, "toolCallList") or _at(message, "toolCalls")):
                     function = _at(each, "function") or each
                     given = _at(function, "arguments") or _at(function, "parameters")
-                    held = f"vapi:{_at(call, 'id')}" if _at(call, "id") else ""
-                    answer = await hooks.use(user, _at(function, "name"), given, conversation=held)
+                    answer = await hooks.use(user, _at(function, "name"), given, conversation=conversation)
                     results.append({"toolCallId": each.get("id"), "result": answer})
                 return {"results": results}
             case "knowledge-base-request":
                 messages = _items(_at(message, "messages"))
                 said = [each.get("content") for each in messages if each.get("role") == "user"]
                 return {"documents": await hooks.documents(user, str(said[-1] or "") if said else "")}
-            case "end-of-call-report" if name := _at(call, "id"):
-                conversation = f"vapi:{name}"
-                said_in = _items(_at(message, "artifact", "messages"))
+            case "end-of-call-report" if conversation:
                 turns = (
-                    _turn(
-                        conversation,
-                        n,
-                        each.get("role"),
-                        each.get("message"),
-                        at_s=_seconds(each.get("time")),
-                    )
-                    for n, each in enumerate(said_in)
+                    _turn(conversation, n, each, each.get("message"), at_s=_seconds(each.get("time")))
+                    for n, each in enumerate(_items(_at(message, "artifact", "messages")))
                 )
                 await hooks.keep(user, conversation, turns)
         return {}
@@ -303,18 +295,19 @@ def _retell(router: APIRouter, hooks: HostedWebhooks, key: str) -> None:
         """Retell's inbound webhook, its custom functions and its call events, in one."""
         payload = await _read(request, key, signed_by_retell)
         call = _at(payload, "call") or _at(payload, "call_inbound") or {}
+        conversation = f"retell:{name}" if (name := _at(call, "call_id")) else ""
         outbound = _at(call, "direction") == "outbound"
         number = _at(call, "to_number" if outbound else "from_number")
         user = await hooks.user("retell", number, payload, outbound=outbound)
         if "call_inbound" in payload:
             return {"call_inbound": {"dynamic_variables": {"memory": await hooks.block(user)}}}
         if "name" in payload and "args" in payload:
-            held = f"retell:{_at(call, 'call_id')}" if _at(call, "call_id") else ""
-            return {"result": await hooks.use(user, payload["name"], payload["args"], conversation=held)}
-        if _at(payload, "event") == "call_ended" and (name := _at(call, "call_id")):
-            conversation, began_s = f"retell:{name}", _seconds(_at(call, "start_timestamp"))
+            answer = await hooks.use(user, payload["name"], payload["args"], conversation=conversation)
+            return {"result": answer}
+        if _at(payload, "event") == "call_ended" and conversation:
+            began_s = _seconds(_at(call, "start_timestamp"))
             turns = (
-                _turn(conversation, n, each.get("role"), each.get("content"), at_s=_word_at(began_s, each))
+                _turn(conversation, n, each, each.get("content"), at_s=_word_at(began_s, each))
                 for n, each in enumerate(_items(_at(call, "transcript_object")))
             )
             await hooks.keep(user, conversation, turns)
@@ -330,7 +323,7 @@ def _word_at(began_s: float | None, utterance: dict[str, Any]) -> float | None:
 def _elevenlabs(router: APIRouter, hooks: HostedWebhooks, secret: str) -> None:
     def by_header(given: str, body: bytes, headers: Mapping[str, str]) -> bool:
         del body
-        return same_secret(given, headers.get("x-echoic-secret", ""))
+        return _same(given, headers.get("x-echoic-secret", ""), given)
 
     @router.post("/elevenlabs/start")
     async def start(request: Request) -> dict[str, Any]:
@@ -374,7 +367,7 @@ def _elevenlabs_turn(conversation: str, number: int, began_s: object, said: dict
     if isinstance(began_s, int | float) and isinstance(after_s := said.get("time_in_call_secs"), int | float):
         at_s = began_s + after_s
     # an interrupted answer has the written text beside the heard one
-    return _turn(conversation, number, said.get("role"), written or spoken, heard=spoken, at_s=at_s)
+    return _turn(conversation, number, said, written or spoken, heard=spoken, at_s=at_s)
 
 
 # -- signatures: an HMAC over the bytes received, and its age
@@ -416,11 +409,6 @@ def signed_by_elevenlabs(
     return _is_fresh(stamp, 1, ELEVENLABS_TOLERANCE_S, now_s) and _same(
         secret, parts.get("v0", ""), _hmac(secret, stamp.encode() + b"." + body)
     )
-
-
-def same_secret(secret: str, given: str) -> bool:
-    """Whether `given` is the secret; never true of an empty one."""
-    return _same(secret, given, secret)
 
 
 def _parts(header: str) -> dict[str, str]:

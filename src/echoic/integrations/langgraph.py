@@ -31,11 +31,10 @@ from langgraph.store.base import (
 )
 
 from echoic.checks import searchable
-from echoic.errors import NotAllowed
+from echoic.errors import InvalidInput, NotAllowed
 from echoic.memory.assurance import Level
 from echoic.memory.items import Item as KeptItem
 from echoic.memory.items import Items, texts_in
-from echoic.memory.recall import MAX_LIMIT
 from echoic.memory.records import name_of
 from echoic.memory.service import MemoryService
 
@@ -106,7 +105,7 @@ class EchoicStore(BaseStore):
 
         Raises:
             InvalidNamespaceError: an operation names no user; nothing was done.
-            InvalidInput: a value is not JSON, or too large.
+            InvalidInput: a value is no dict of JSON, or too large.
             StoreUnavailable: the store could not be read or written.
         """
         given = list(ops)
@@ -123,8 +122,10 @@ class EchoicStore(BaseStore):
         return user.items(_KIND, searchable=True)
 
     async def _read(self, op: Op) -> Result:
-        if isinstance(op, PutOp):
-            self._items(op.namespace)  # reject invalid operations before anything is done
+        if isinstance(op, PutOp):  # reject invalid operations before anything is done
+            self._items(op.namespace)
+            if op.value is not None and not isinstance(op.value, Mapping):
+                raise InvalidInput(f"a value is a dict, not {type(op.value).__name__}")
             return None
         if isinstance(op, GetOp):
             found = await self._items(op.namespace).get(name_of(op.namespace, op.key))
@@ -145,7 +146,7 @@ class EchoicStore(BaseStore):
 
     def _text(self, value: Mapping[str, Any], index: Sequence[str] | None) -> str | None:
         """The text by which an item is found; None if it has none."""
-        paths = index or self._fields
+        paths = self._fields if index is None else index
         found = value if paths is None else [t for path in paths for t in get_text_at_path(value, path)]
         return texts_in(found) or None
 
@@ -158,11 +159,14 @@ class EchoicStore(BaseStore):
             filters = (op.filter or {}).items()
             return namespace[: len(prefix)] == prefix and all(_passes(value.get(k), v) for k, v in filters)
 
-        listed = [item for item in await items.all() if wanted(item)]
-        listed.sort(key=_order(listed))
+        groups: dict[Namespace, list[KeptItem]] = {}
+        for item in filter(wanted, await items.all()):
+            groups.setdefault(tuple(item.value["namespace"]), []).append(item)
+        listed = [item for group in groups.values() for item in group]
         if not (query := searchable(op.query or "")):
             return [SearchItem(**_fields(item)) for item in listed[op.offset : op.offset + op.limit]]
-        search = await items.search(query, limit=MAX_LIMIT, deadline_ms=self._deadline_ms)
+        # all, since the best may stand in other namespaces
+        search = await items.search(query, limit=None, deadline_ms=self._deadline_ms)
         found = {item.name: item for item in search.items}
         there = {item.name for item in listed}
         ranked = [item for item in found.values() if item.name in there]
@@ -192,14 +196,6 @@ def _fields(item: KeptItem) -> dict[str, Any]:
         "created_at": item.created_at,
         "updated_at": item.updated_at,
     }
-
-
-def _order(items: Iterable[KeptItem]) -> Callable[[KeptItem], int]:
-    """A sort key that groups items by namespace, in order of first appearance."""
-    seen: dict[Namespace, int] = {}
-    for item in items:
-        seen.setdefault(tuple(item.value["namespace"]), len(seen))
-    return lambda item: seen[tuple(item.value["namespace"])]
 
 
 def _passes(value: Any, wanted: Any) -> bool:

@@ -52,7 +52,7 @@ def remember(
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
-        NotOpen: the memory is open in another event loop.
+        NotOpen: the memory is not open in this event loop.
     """
     memory = CallMemory(user, call, agent=agent, deadline_ms=deadline_ms, words_of=_words_of)
     ends: list[asyncio.Task[None]] = []
@@ -87,21 +87,22 @@ def _words_of(written: str) -> str:
 
 
 async def with_memory(chat_ctx: llm.ChatContext, memory: CallMemory) -> llm.ChatContext:
-    """A copy of `chat_ctx` with what is known for the newest user message, directly before it; for your own
-    `llm_node`.
+    """A copy of `chat_ctx` with what is known for the newest user message directly before it, or at the end
+    about the caller if there is none; for your own `llm_node`.
 
     If there is nothing to add, it is `chat_ctx` itself.
     """
-    asked = next((i for i in reversed(chat_ctx.items) if i.type == "message" and i.role == "user"), None)
-    if asked is None or not asked.text_content:
-        return chat_ctx
-    known = await memory.memory_for(asked.text_content)
-    if not known.message:
+    users = [n for n, item in enumerate(chat_ctx.items) if item.type == "message" and item.role == "user"]
+    asked = chat_ctx.items[users[-1]] if users else None
+    known = await memory.message_for(None if asked is None else asked.text_content or "")
+    if not known:
         return chat_ctx
     copy = chat_ctx.copy()
     # in the user's role: it quotes people and must not have the operator's authority
-    note = llm.ChatMessage(role="user", content=[known.message], created_at=asked.created_at)
-    copy.items.insert(copy.items.index(asked), note)
+    note = llm.ChatMessage(role="user", content=[known])
+    if asked is not None:
+        note.created_at = asked.created_at
+    copy.items.insert(users[-1] if users else len(copy.items), note)
     return copy
 
 

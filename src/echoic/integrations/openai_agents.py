@@ -352,7 +352,9 @@ class _PlayedAnswer:
 
     @property
     def _bytes_per_ms(self) -> int:
-        return _bytes_per_ms(self._played.audio_format if self._played else None)
+        """8 for G.711, by any of its names; otherwise 48, for 16 bits at 24 kHz."""
+        audio_format = self._played.audio_format if self._played else None
+        return 8 if re.search(r"711|pcm[ua]\b", str(audio_format).lower()) else 48
 
     def _keep(self, name: str, message: _Answer) -> None:
         self._kept.add(name)
@@ -376,11 +378,3 @@ class _PlayedAnswer:
         if count >= len(words):
             return message.text
         return message.text[: words[count - 1].end()] if count > 0 else ""
-
-
-def _bytes_per_ms(audio_format: Any) -> int:
-    """8 for G.711, by any of its names; otherwise 48, for 16 bits at 24 kHz."""
-    return 8 if re.search(r"711|pcm[ua]\b", str(audio_format).lower()) else 48
-
-
-__all__ = ["EchoicSession", "PlaybackTracker", "UserOf", "follow", "memory_tools", "remembering"]

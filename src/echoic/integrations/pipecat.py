@@ -82,7 +82,7 @@ class EchoicMemory(FrameProcessor):
 
     Raises:
         InvalidInput: the deadline is not above 0, or a name is not valid.
-        NotOpen: the memory is open in another event loop.
+        NotOpen: the memory is not open in this event loop.
     """
 
     def __init__(
@@ -105,15 +105,8 @@ class EchoicMemory(FrameProcessor):
         if isinstance(frame, StartFrame):
             self.call.warm()
         elif isinstance(frame, LLMContextFrame) and direction is FrameDirection.DOWNSTREAM:
-            frame = replace(frame, context=await self._told(frame.context))
+            frame = replace(frame, context=await with_memory(frame.context, self.call))
         await self.push_frame(frame, direction)
-
-    async def _told(self, context: LLMContext) -> LLMContext:
-        """A copy of `context` with memory: for the newest message, or at the start about the caller."""
-        if any(isinstance(message, dict) and message.get("role") == "user" for message in context.messages):
-            return await with_memory(context, self.call)
-        block = await self.call.block()
-        return _copied(context, [*context.messages, {"role": "user", "content": block}]) if block else context
 
     async def cleanup(self) -> None:
         """The pipeline has ended: everything said is stored when this returns."""
@@ -150,25 +143,17 @@ def _named(speaker: str, message: Any) -> dict[str, Any]:
 
 
 async def with_memory(context: LLMContext, call: CallMemory) -> LLMContext:
-    """A copy of `context` with what is known for the newest user message directly before it, or `context`
-    itself.
+    """A copy of `context` with what is known for the newest user message directly before it, or at the end
+    about the caller if there is none. `context` itself if there is nothing to add.
     """
     messages = list(context.messages)
-    for place in reversed(range(len(messages))):
-        message = messages[place]
-        if isinstance(message, dict) and message.get("role") == "user":
-            break
-    else:
-        return context
-    known = await call.memory_for(_text_of(message.get("content")))
-    if not known.message:
+    users = [n for n, each in enumerate(messages) if isinstance(each, dict) and each.get("role") == "user"]
+    place = users[-1] if users else len(messages)
+    known = await call.message_for(_text_of(messages[place].get("content")) if users else None)
+    if not known:
         return context
     # in the user's role: it quotes people and must not have the operator's authority
-    messages.insert(place, {"role": "user", "content": known.message})
-    return _copied(context, messages)
-
-
-def _copied(context: LLMContext, messages: list[Any]) -> LLMContext:
+    messages.insert(place, {"role": "user", "content": known})
     return LLMContext(messages=messages, tools=context.tools, tool_choice=context.tool_choice)
 
 

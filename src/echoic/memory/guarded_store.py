@@ -367,6 +367,12 @@ class HomeLoop:
         """Forget the home loop; the next loop that opens the store becomes it."""
         self._loop = None
 
+    def check_open(self) -> None:
+        """Raise NotOpen if the running loop is not the home, or there is no home."""
+        if self._loop is None:
+            raise NotOpen("this memory is not open. " + _WAY_OUT)
+        self.check()
+
     def check(self) -> None:
         """Raise NotOpen if the running loop, if any, is not the home."""
         try:

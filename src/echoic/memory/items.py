@@ -15,7 +15,7 @@ from typing import Any, Final
 from echoic.checks import checked_depth, checked_name, checked_query, checked_text, checked_time
 from echoic.errors import InvalidInput, brief
 from echoic.memory.concurrency import until_written
-from echoic.memory.recall import SearchOptions
+from echoic.memory.recall import MAX_LIMIT, SearchOptions
 from echoic.memory.records import INDEXED_ITEM, ITEM, memory_id, reading, scan_all
 from echoic.memory.service_context import Parts
 from echoic.stores.base import Drop, Put, Record
@@ -132,8 +132,10 @@ class Items:
             records.reverse()
         return [_item(record) for record in records]
 
-    async def search(self, text: str, *, limit: int = 10, deadline_ms: float | None = None) -> FoundItems:
-        """The best `limit` items for `text`, ranked like memories.
+    async def search(
+        self, text: str, *, limit: int | None = 10, deadline_ms: float | None = None
+    ) -> FoundItems:
+        """The best `limit` items for `text`, ranked like memories; None: all that are found.
 
         `deadline_ms` limits the wait for the embedding; without it, words and similar words rank alone.
 
@@ -142,11 +144,13 @@ class Items:
         """
         if not self._searchable:
             raise InvalidInput(_NOT_SEARCHABLE.format(kind=brief(self.kind)))
-        asked = SearchOptions(limit, deadline_ms).checked()
+        asked = SearchOptions(MAX_LIMIT if limit is None else limit, deadline_ms).checked()
         recaller = self._parts.recaller
         if self._parts.audit is not None:  # a search reads past the observed store
             self._parts.audit.note("read", self._scope, self._record_kind)
-        found, outcome = await recaller.search_items(self._scope, self._key, checked_query(text), asked)
+        found, outcome = await recaller.search_items(
+            self._scope, self._key, checked_query(text), asked, every=limit is None
+        )
         items = tuple(replace(_item(record), relevance=relevance) for record, relevance in found)
         return FoundItems(items=items, outcome=outcome)
 

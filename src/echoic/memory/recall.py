@@ -327,9 +327,11 @@ class Recaller:
             release()
 
     async def search_items(
-        self, scope: Scope, group: str, text: str, asked: SearchOptions
+        self, scope: Scope, group: str, text: str, asked: SearchOptions, *, every: bool
     ) -> tuple[list[tuple[Record, float]], Outcome]:
-        """The items of the kind `group` found by `text`, with their relevance; see `Items.search`."""
+        """The items of the kind `group` found by `text`, with their relevance; `every` one, or as many as
+        asked for. See `Items.search`.
+        """
         self._home.check()
         release = self._embedder.hold_documents()
         try:
@@ -342,7 +344,7 @@ class Recaller:
             vector, pieces = (made.vectors[0], made.pieces) if made else (None, None)
             shipped = _is_shipped(self._embedder.spec)
             query = query_of(text, vector, pieces=pieces[0] if pieces else None, shipped=shipped)
-            found, _ = await self._rank(query, [items], asked.limit)
+            found, _ = await self._rank(query, [items], max(1, items.size) if every else asked.limit)
             found = as_stored(found, [items])
             records = {
                 record.seq: record for record in await self._store.rows(scope, [one.row for one in found])
@@ -434,7 +436,7 @@ class Recaller:
 
     def check_loop(self) -> None:
         """See `UserMemory.check_loop`."""
-        self._home.check()
+        self._home.check_open()
 
     def forget(self) -> None:
         """Drop recent questions: they contain a user's words."""
