@@ -101,6 +101,19 @@ def run_apart(
     return output.finish(_in_loop(settings, work(settings, output)))
 
 
+def apart(
+    work: Callable[Concatenate[Settings, Output, P], Coroutine[Any, Any, CommandResult]],
+) -> Callable[P, int]:
+    """A command whose `work` opens what it needs itself; see `run_apart`."""
+
+    @click.pass_context
+    @wraps(work)
+    def command(ctx: click.Context, /, *args: P.args, **kwargs: P.kwargs) -> int:
+        return run_apart(ctx, lambda settings, output: work(settings, output, *args, **kwargs))
+
+    return command
+
+
 def _act(ctx: click.Context, settings: Settings) -> None:
     """Record the user of the command line for the audit log."""
     if settings.audit:

@@ -18,7 +18,7 @@ from echoic.cli.asyncio_runner import Desk, reading
 from echoic.cli.command import CommandGroup, command, output_of
 from echoic.cli.output import NOTHING_KNOWN, CommandResult, Output, columns_of, harmless, listing, moment
 from echoic.cli.server_process import OPERATOR_KEY, operator_key
-from echoic.cli.settings import Settings, settings_of
+from echoic.cli.settings import Settings, settings_of, variable_option
 from echoic.errors import InvalidInput, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -137,13 +137,10 @@ def _shown(
         lines += ["", *_exchange_lines(exchange, turns)]
         lines += [
             f"  given ({each.role} {each.name}, {each.tokens} tokens):\n{each.text}"
-            for each in _of(given, exchange)
+            for each in given
+            if each.exchange == exchange.number
         ]
     return "\n".join(lines)
-
-
-def _of(given: Sequence[Given], exchange: Exchange) -> list[Given]:
-    return [each for each in given if each.exchange == exchange.number]
 
 
 def _exchange_lines(exchange: Exchange, turns: dict[str, Turn]) -> list[str]:
@@ -203,11 +200,9 @@ _COLOURS: Final = {"caller": "cyan", "agent": "blue", "recall": "yellow", "kept"
 
 
 @command("watch")
-@click.option(
-    "--url",
+@variable_option(
+    "url",
     metavar="URL",
-    envvar="ECHOIC_URL",
-    show_envvar=True,
     default="http://127.0.0.1:8300",
     show_default=True,
     help="Where `echoic serve` answers.",

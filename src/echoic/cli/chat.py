@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, cast
@@ -26,28 +26,21 @@ if TYPE_CHECKING:
     from echoic.memory.keyless import Reply
 
 _CHUNK = 65_536
+Lines = asyncio.Queue[str | None]
+"""Typed lines without their line breaks; None at the end of the input."""
 
 
-class TypedLines:
+def typed_lines() -> Lines:
     """Lines from stdin, read by a thread so that neither the loop nor the exit waits for one."""
+    lines: Lines = asyncio.Queue()
+    loop = asyncio.get_running_loop()
 
-    def __init__(self) -> None:
-        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
-        loop = asyncio.get_running_loop()
+    def put(line: str | None) -> None:
+        loop.call_soon_threadsafe(lines.put_nowait, line)
 
-        def put(line: str | None) -> None:
-            loop.call_soon_threadsafe(self._lines.put_nowait, line)
-
-        # a daemon thread: the exit would wait for the loop's executor until somebody typed a line
-        threading.Thread(target=_read, args=(put,), name="echoic-stdin", daemon=True).start()
-
-    async def next(self) -> str | None:
-        """Read the next line without its line break; None at the end of the input."""
-        return await self._lines.get()
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        while (line := await self.next()) is not None:
-            yield line
+    # a daemon thread: the exit would wait for the loop's executor until somebody typed a line
+    threading.Thread(target=_read, args=(put,), name="echoic-stdin", daemon=True).start()
+    return lines
 
 
 def _read(put: Callable[[str | None], None]) -> None:
@@ -130,12 +123,13 @@ class Chat:
     async def run(self) -> CommandResult:
         """Talk until the end of the input, then complete the conversation, however it ended."""
         await self._begin()
-        lines = TypedLines()
+        lines = typed_lines()
         try:
             while (line := await self._next(lines)) is not None and line.strip() != "/quit":
                 await self._take(line.strip(), lines)
         finally:
-            await self._complete()
+            if self._conversation is not None:
+                await self._conversation.complete()
         return CommandResult(data=self._exchanges, count=len(self._exchanges))
 
     async def _begin(self) -> None:
@@ -150,11 +144,11 @@ class Chat:
         self._greeting = await self._agent.greeting()
         desk.output.answer(self._greeting)
 
-    async def _next(self, lines: TypedLines) -> str | None:
+    async def _next(self, lines: Lines) -> str | None:
         self._desk.output.ask("> ")
-        return await lines.next()
+        return await lines.get()
 
-    async def _take(self, line: str, lines: TypedLines) -> None:
+    async def _take(self, line: str, lines: Lines) -> None:
         word, _, rest = line.partition(" ")
         if not line:
             return
@@ -216,7 +210,7 @@ class Chat:
             )
         return HELP
 
-    async def _forget(self, lines: TypedLines) -> None:
+    async def _forget(self, lines: Lines) -> None:
         user = self._desk.settings.user
         self._answer("/forget", f"Destroy everything stored about {user!r}? Type yes.")
         answer = (await self._next(lines) or "").strip()
@@ -231,10 +225,6 @@ class Chat:
             else "NOT all verified to be gone: run `echoic forget --all`"
         )
         self._answer(answer, f"Destroyed {receipt.records} records; their bytes were {checked}.")
-
-    async def _complete(self) -> None:
-        if self._conversation is not None:
-            await self._conversation.complete()
 
     def _answer(self, line: str, text: str, reply: Reply | None = None) -> None:
         self._exchanges.append(ChatExchange(you=line, agent=text, reply=reply))

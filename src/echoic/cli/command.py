@@ -25,11 +25,9 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the command and return its exit code, whatever happens."""
         return _guarded(ctx, super().invoke)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Say where the global options are listed."""
         super().format_epilog(ctx, formatter)
         formatter.write_paragraph()
         formatter.write_text("Global options, such as --user and --json, are listed by `echoic --help`.")
@@ -47,7 +45,6 @@ class CommandGroup(click.Group):
         self._sections: list[tuple[str, list[str]]] = []
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run the subcommand and return its exit code, whatever happens."""
         return _guarded(ctx, super().invoke)
 
     def add_section(self, title: str, commands: Sequence[click.Command | str]) -> None:
@@ -74,7 +71,6 @@ class CommandGroup(click.Group):
         return list(dict.fromkeys([*ours, *(name for name in installed if "." not in name)]))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands by section."""
         if not self._sections:
             super().format_commands(ctx, formatter)
             return

@@ -8,13 +8,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-import click
-
 from echoic.checks import has_members
-from echoic.cli.asyncio_runner import embedder_at, memory_at, run_apart
+from echoic.cli.asyncio_runner import apart, embedder_at, memory_at
 from echoic.cli.command import command
 from echoic.cli.output import COULD_NOT_LOOK, DONE, CommandResult, Output, harmless
 from echoic.cli.settings import Settings
@@ -132,7 +130,6 @@ class Checkup:
 
     @property
     def well(self) -> bool:
-        """Whether every step worked."""
         return all(step.well for step in self.steps)
 
     async def run(self) -> None:
@@ -156,10 +153,7 @@ class Checkup:
             advice = advice_on(error, self._settings)
             self.steps.append(DoctorStep(name="server", well=False, detail=str(error), advice=advice))
             return
-        self.steps += [
-            DoctorStep(name=one.name, well=one.well, ms=one.ms, detail=one.detail, advice=one.advice)
-            for one in found
-        ]
+        self.steps += [DoctorStep(**asdict(one)) for one in found]
 
     async def _use(self, *, embeds: bool) -> None:
         await self._try("records", self._records_are_read)
@@ -339,7 +333,6 @@ class Checkup:
         self.steps += [DoctorStep(name=name, well=None, detail="not tried") for name in names]
 
     def _weights(self, model: str) -> str:
-        """The files of the local model."""
         family, *_, variant = model.split(":")
         if family != "local" or "#" in model:
             return ""
@@ -365,24 +358,20 @@ _MARKS = {True: "✔", False: "✘", None: "–"}
 
 
 @command("doctor")
-@click.pass_context
-def doctor_command(ctx: click.Context) -> int:
+@apart
+async def doctor_command(settings: Settings, output: Output) -> CommandResult:
     """Check the installation by using it, and say how to fix what fails.
 
     Embeds, sets, reopens, gets, queries and forgets a memory, and verifies that it is gone, in the store and
     with the embedder that --store and --embedder name. It uses a user of its own, which is erased at the end.
     Each step prints its time and, if it fails, what to do. The exit code is 0 only if every step worked.
     """
-
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        checkup = Checkup(settings)
-        with output.progress("checking"):
-            await checkup.run()
-        count = sum(bool(step.well) for step in checkup.steps)
-        code = DONE if checkup.well else COULD_NOT_LOOK
-        return CommandResult(data=checkup.steps, text="\n".join(_rows(checkup.steps)), count=count, code=code)
-
-    return run_apart(ctx, work)
+    checkup = Checkup(settings)
+    with output.progress("checking"):
+        await checkup.run()
+    count = sum(bool(step.well) for step in checkup.steps)
+    code = DONE if checkup.well else COULD_NOT_LOOK
+    return CommandResult(data=checkup.steps, text="\n".join(_rows(checkup.steps)), count=count, code=code)
 
 
 def _rows(steps: Sequence[DoctorStep]) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
@@ -360,46 +360,34 @@ async def list_lessons(desk: Desk) -> CommandResult:
 @lessons_group.command("approve")
 @click.argument("lesson_id", metavar="ID")
 @by_option
-@click.pass_context
-def approve_lesson(ctx: click.Context, lesson_id: str, by: str | None) -> int:
+@with_memory
+async def approve_lesson(desk: Desk, lesson_id: str, by: str | None) -> CommandResult:
     """Put a lesson into its agent's prompt, for every caller."""
-    return _decide(
-        ctx, lesson_id, lambda e: e.adopt(lesson_id, by=by), "approved; it is in the agent's next prompt"
-    )
+    lesson = await (await _learned(desk, lesson_id)).adopt(lesson_id, by=by)
+    desk.output.say("approved; it is in the agent's next prompt")
+    return CommandResult(data=lesson, count=1)
 
 
 @lessons_group.command("reject")
 @click.argument("lesson_id", metavar="ID")
 @by_option
-@click.pass_context
-def reject_lesson(ctx: click.Context, lesson_id: str, by: str | None) -> int:
+@with_memory
+async def reject_lesson(desk: Desk, lesson_id: str, by: str | None) -> CommandResult:
     """Destroy a lesson. If it is taught again, it waits for a decision again."""
-    return _decide(ctx, lesson_id, lambda e: e.remove(lesson_id, by=by), "rejected")
+    await (await _learned(desk, lesson_id)).remove(lesson_id, by=by)
+    desk.output.say("rejected")
+    return CommandResult(data={"rejected": lesson_id}, count=1)
 
 
 @lessons_group.command("withdraw")
 @click.argument("lesson_id", metavar="ID")
 @by_option
-@click.pass_context
-def withdraw_lesson(ctx: click.Context, lesson_id: str, by: str | None) -> int:
+@with_memory
+async def withdraw_lesson(desk: Desk, lesson_id: str, by: str | None) -> CommandResult:
     """Remove a lesson from its agent's prompt, however often it is taught again."""
-    return _decide(
-        ctx, lesson_id, lambda e: e.withdraw(lesson_id, by=by), "withdrawn; it is no longer in any prompt"
-    )
-
-
-T = TypeVar("T")
-
-
-def _decide(
-    ctx: click.Context, lesson_id: str, decide: Callable[[AgentExperience], Awaitable[T]], done: str
-) -> int:
-    async def work(desk: Desk) -> CommandResult:
-        lesson = await decide(await _learned(desk, lesson_id))
-        desk.output.say(done)
-        return CommandResult(data={"rejected": lesson_id} if lesson is None else lesson, count=1)
-
-    return run(ctx, work)
+    lesson = await (await _learned(desk, lesson_id)).withdraw(lesson_id, by=by)
+    desk.output.say("withdrawn; it is no longer in any prompt")
+    return CommandResult(data=lesson, count=1)
 
 
 async def _learned(desk: Desk, lesson_id: str) -> AgentExperience:

@@ -30,6 +30,7 @@ from echoic.cli.importers.base import (
     Item,
     Reader,
     Skipped,
+    export_of,
     source_at,
     tell_skipped,
 )
@@ -70,7 +71,6 @@ class Survey:
 
     @property
     def items(self) -> int:
-        """The number of readable items."""
         return self.users.total()
 
     def add(self, item: Item) -> None:
@@ -196,7 +196,8 @@ class Importer:
         name = user.scope.user or ""
         turns = [item.turn for item in items.values() if isinstance(item, ImportedTurn)]
         if turns:
-            self.new += await user.restore(_document(name, turns))
+            document = export_of(user=name, conversations=list(_conversations(turns)))
+            self.new += await user.restore(document)
             self._talks |= dict.fromkeys((name, turn.conversation) for turn in turns)
         refused: dict[int, str] = {}
         for number, item in items.items():
@@ -212,7 +213,6 @@ class Importer:
         return {**refused, **(await self._remember(user, known) if known else {})}
 
     async def _remember(self, user: UserMemory, items: Mapping[int, ImportedMemory]) -> dict[int, str]:
-        """Store `items`; returns why some were refused."""
         name = user.scope.user or ""
         if name not in self._known:
             self._known[name] = {memory.id for memory in await user.facts()}
@@ -260,30 +260,8 @@ async def _remembered(user: UserMemory, item: ImportedMemory, past: set[tuple[st
     return versions[-1].id if versions else (await user.set(item.key, item.text, category=item.category)).id
 
 
-def survey_of(items: Iterable[Item], progress: ProgressReport) -> Survey:
-    """Counts of `items`, without storing them."""
-    survey = Survey()
-    for number, item in enumerate(items, 1):
-        survey.add(item)
-        if number % BATCH == 0:
-            progress(number)
-    return survey
-
-
-def _document(user: str, turns: Sequence[Turn]) -> dict[str, Any]:
-    """`turns` as an Echoic export, so that a conversation keeps its times."""
-    from echoic.memory.export import FORMAT, VERSION
-
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "user": user,
-        "memories": [],
-        "conversations": list(_conversations(turns)),
-    }
-
-
 def _conversations(turns: Sequence[Turn]) -> Iterator[dict[str, Any]]:
+    """`turns` as an Echoic export has them, so that a conversation keeps its times."""
     times = not_ahead([turn.said_at for turn in turns], datetime.now(UTC))  # as in `append`
     turns = [replace(turn, said_at=at) for turn, at in zip(turns, times, strict=True)]
     for name in dict.fromkeys(turn.conversation for turn in turns):
@@ -293,19 +271,18 @@ def _conversations(turns: Sequence[Turn]) -> Iterator[dict[str, Any]]:
             "status": "completed",
             "started_at": min(turn.said_at for turn in said).isoformat(),
             "updated_at": max(turn.said_at for turn in said).isoformat(),
-            "turns": [_fields(turn) for turn in said],
+            "turns": [
+                {
+                    "id": turn.id,
+                    "speaker": turn.speaker,
+                    "text": turn.text,
+                    "said_at": turn.said_at.isoformat(),
+                    "heard": turn.heard,
+                    "confidence": turn.confidence,
+                }
+                for turn in said
+            ],
         }
-
-
-def _fields(turn: Turn) -> dict[str, Any]:
-    return {
-        "id": turn.id,
-        "speaker": turn.speaker,
-        "text": turn.text,
-        "said_at": turn.said_at.isoformat(),
-        "heard": turn.heard,
-        "confidence": turn.confidence,
-    }
 
 
 @command("import")
@@ -375,8 +352,12 @@ def import_command(ctx: click.Context, file: str, kind: str, facts: bool, dry_ru
 
 
 def _surveyed(source: ImportSource, reader: Reader, output: Output) -> Survey:
+    survey = Survey()
     with output.progress(f"reading {source.name}") as progress:
-        survey = survey_of(reader(source), progress)
+        for number, item in enumerate(reader(source), 1):
+            survey.add(item)
+            if number % BATCH == 0:
+                progress(number)
     tell_skipped(output, survey.reasons, survey.skipped)
     return survey
 
@@ -436,13 +417,10 @@ async def export_command(desk: Desk, file: str, layout: str) -> CommandResult:
     path = Path(file)
     write_private(path, f"{text}\n".encode())
     desk.output.say(f"exported user {desk.settings.user!r} to {path}")
-    return CommandResult(data=_export_counts(path, exported), count=count)
-
-
-def _export_counts(path: Path, exported: Mapping[str, Any]) -> dict[str, Any]:
-    return {
+    counts = {
         "file": str(path),
         "memories": len(exported["memories"]),
         "conversations": len(exported["conversations"]),
         "turns": sum(len(conversation["turns"]) for conversation in exported["conversations"]),
     }
+    return CommandResult(data=counts, count=count)

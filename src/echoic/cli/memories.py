@@ -22,10 +22,7 @@ from echoic.cli.output import (
     listing,
     moment,
     ranks_of,
-    since,
     state_of,
-    until,
-    visibility_of,
 )
 from echoic.cli.settings import settings_of
 from echoic.errors import EmbedderError, EmbedderUnavailable, InvalidInput, StoreUnavailable
@@ -301,19 +298,19 @@ def _explain_outcome(desk: Desk, recall: Recall, deadline_ms: float | None) -> N
 
 def _hits(recall: Recall, *, past: bool, explain: bool) -> Table:
     headings = ["RANK", "SCORE", "TEXT", "SINCE", "VISIBILITY"]
-    rows = [
-        [str(rank), f"{hit.score:.3f}", applying(hit.text, hit.memory), since(hit), visibility_of(hit)]
-        for rank, hit in enumerate(recall.hits, 1)
-    ]
-    if past:
-        headings += ["UNTIL", "STATE"]
-        states = [state_of(hit.memory) if hit.memory else "said" for hit in recall.hits]
-        rows = [[*row, until(hit), state] for row, hit, state in zip(rows, recall.hits, states, strict=True)]
-    if explain:
-        headings += ["CHANNELS", "RELEVANCE"]
-        rows = [
-            [*row, ranks_of(hit), f"{hit.relevance:.2f}"] for row, hit in zip(rows, recall.hits, strict=True)
-        ]
+    headings += ["UNTIL", "STATE"] if past else []
+    headings += ["CHANNELS", "RELEVANCE"] if explain else []
+    rows = []
+    for rank, hit in enumerate(recall.hits, 1):
+        memory = hit.memory
+        said_at = memory.valid_from if memory else hit.turn.said_at if hit.turn else None
+        row = [str(rank), f"{hit.score:.3f}", applying(hit.text, memory), moment(said_at)]
+        row.append(memory.visibility if memory else "private")
+        if past:
+            row += [moment(memory.valid_until), state_of(memory)] if memory else ["", "said"]
+        if explain:
+            row += [ranks_of(hit), f"{hit.relevance:.2f}"]
+        rows.append(row)
     return Table(headings=headings, rows=rows)
 
 

@@ -127,23 +127,6 @@ def applying(text: str, memory: Memory | None) -> str:
     return f"{text} (applies: {memory.context})" if memory and memory.context else text
 
 
-def visibility_of(hit: Hit) -> str:
-    """Who can recall a hit."""
-    return hit.memory.visibility if hit.memory else "private"
-
-
-def since(hit: Hit) -> str:
-    """When a hit was said."""
-    if hit.memory:
-        return moment(hit.memory.valid_from)
-    return moment(hit.turn.said_at) if hit.turn else ""
-
-
-def until(hit: Hit) -> str:
-    """When a memory stopped being current; "" while it is current, and always for a turn."""
-    return moment(hit.memory.valid_until) if hit.memory else ""
-
-
 def state_of(memory: Memory) -> str:
     """Whether a version is current, and if not, why."""
     if memory.current:
@@ -286,7 +269,6 @@ class Output:
         return result.code
 
     def fail(self, kind: str, message: str) -> None:
-        """Print an error, with its kind."""
         if self._settings.json and not self._answered:
             self._document("error", error={"type": kind, "message": message})
         else:

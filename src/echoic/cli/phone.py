@@ -7,13 +7,14 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from echoic.checks import checked_secrets
-from echoic.cli.asyncio_runner import Desk, log_warnings, memory_at, ready_embedder, run, run_apart
+from echoic.cli.asyncio_runner import Desk, apart, log_warnings, memory_at, ready_embedder, run
 from echoic.cli.command import CommandGroup, command
 from echoic.cli.output import DONE, CommandResult, Output
 from echoic.cli.server_process import (
@@ -165,28 +166,27 @@ def phone_group() -> int:
     help="What happens to calls that nobody asked to store.",
 )
 @phone_trust_option
-@click.pass_context
-def serve_command(ctx: click.Context, /, **given: Any) -> int:
+@apart
+async def serve_command(settings: Settings, output: Output, /, **given: Any) -> CommandResult:
     """Answer calls until interrupted. Point a Twilio number's voice webhook at /phone/voice.
 
     Numbers are stored as hashes keyed with ECHOIC_SECRET, or with a secret that is created beside the store.
     The URL is printed to stdout once the server is ready.
     """
+    from echoic.adapters.connections import Limits
 
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.adapters.connections import Limits
-
-        phone_settings = _phone_settings(settings, given)
-        make = _phone(phone_settings, given)
-        with contextlib.closing(bound(given["host"], given["port"])) as listening:
-            named = {SECRET: phone_settings.salt, AUTH_TOKEN: phone_settings.auth_token}
-            for warning in checked_secrets(named, listening.getsockname()[0]):
-                output.note(warning)
-            most = quota_of(**{name: given[name] for name in given if name.startswith("max_")})
-            limits = Limits(trusted_proxies=given["trusted_proxies"])
-            return await _serve(settings, output, make, listening, limits=limits, quota=most)
-
-    return run_apart(ctx, work)
+    with installed():
+        from echoic.adapters.twilio import Phone
+    phone_settings = _phone_settings(settings, given)
+    agent = _agent(given["agent"], given["model"])
+    voice = _voice(given["voice"], given["channel"])
+    make = partial(Phone, agent=agent, settings=phone_settings, realtime=voice)
+    with contextlib.closing(bound(given["host"], given["port"])) as listening:
+        named = {SECRET: phone_settings.salt, AUTH_TOKEN: phone_settings.auth_token}
+        for warning in checked_secrets(named, listening.getsockname()[0]):
+            output.note(warning)
+        limits = Limits(trusted_proxies=given["trusted_proxies"])
+        return await _serve(settings, output, make, listening, limits=limits, quota=quota_of(given))
 
 
 _AS_GIVEN = "public_url trust_forwarded channel retention language languages detect_language".split()
@@ -253,18 +253,6 @@ def _voice(name: str | None, channel: str) -> RealtimeModel | None:
         return infer_realtime_model(name)
     except (UserError, ImportError, ValueError) as error:
         raise InvalidInput(f"--voice {name!r:.80} cannot be used: {error}") from error
-
-
-def _phone(phone_settings: PhoneSettings, given: dict[str, Any]) -> Callable[[MemoryService], Phone]:
-    agent = _agent(given["agent"], given["model"])
-    voice = _voice(given["voice"], given["channel"])
-
-    def make(memory: MemoryService) -> Phone:
-        from echoic.adapters.twilio import Phone
-
-        return Phone(memory, agent, phone_settings, realtime=voice)
-
-    return make
 
 
 async def _serve(

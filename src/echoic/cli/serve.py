@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from echoic.checks import checked_secrets, is_loopback
-from echoic.cli.asyncio_runner import embedder_at, log_warnings, memory_at, ready_embedder, run_apart
+from echoic.cli.asyncio_runner import apart, embedder_at, log_warnings, memory_at, ready_embedder
 from echoic.cli.command import command, output_of
 from echoic.cli.output import CommandResult, Output
 from echoic.cli.server_process import (
@@ -37,10 +37,8 @@ from echoic.cli.server_process import (
     quota_options,
     secret_file,
     url_of,
-    voice_option,
-    voice_transport_option,
 )
-from echoic.cli.settings import Settings, model_option, variable
+from echoic.cli.settings import Settings, model_option, variable, variable_option
 from echoic.errors import InvalidInput
 from echoic.integrations.tools import FORMATS, exported
 
@@ -56,17 +54,13 @@ if TYPE_CHECKING:
 
 
 def webhook_options(command: Any) -> Any:
-    """Add the options for the platforms' secrets to `command`."""
     for name, text in (
         ("elevenlabs-secret", "The secret of ElevenLabs' post-call webhook."),
         ("retell-key", "The Retell API key that is marked as the webhook's."),
         ("vapi-assistant", "The id of the Vapi assistant that takes incoming calls."),
         ("vapi-secret", "The secret of Vapi's server URL."),
     ):
-        envvar = variable(name.replace("-", "_"))
-        command = click.option(
-            f"--{name}", metavar="TEXT", default="", envvar=envvar, show_envvar=True, help=text
-        )(command)
+        command = variable_option(name, metavar="TEXT", default="", help=text)(command)
     return command
 
 
@@ -105,16 +99,12 @@ class PlatformHooks:
 
 
 def account_options(command: Any) -> Any:
-    """Add the options for an application's own tokens to `command`."""
     for name, metavar, text in (
         ("jwks", "FILE", "Its public keys, a JSON Web Key Set: RS256, ES256 or EdDSA."),
         ("jwt-audience", "TEXT", "The audience its tokens must have (`aud`)."),
         ("jwt-issuer", "TEXT", "The issuer (`iss`) of your users' tokens, which act for the user in `sub`."),
     ):
-        envvar = variable(name.replace("-", "_"))
-        command = click.option(f"--{name}", metavar=metavar, envvar=envvar, show_envvar=True, help=text)(
-            command
-        )
+        command = variable_option(name, metavar=metavar, help=text)(command)
     return command
 
 
@@ -145,8 +135,18 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 @proxies_option
 @quota_options
 @model_option
-@voice_option
-@voice_transport_option
+@variable_option(
+    "voice",
+    metavar="PROVIDER:MODEL",
+    help="A realtime model for voice calls on the page, such as openai:gpt-realtime.",
+)
+@variable_option(
+    "voice-transport",
+    type=click.Choice(["websocket", "webrtc"]),
+    default="websocket",
+    show_default=True,
+    help="Send audio through this server, or directly to the provider (OpenAI).",
+)
 @phone_trust_option
 @webhook_options
 @account_options
@@ -154,9 +154,10 @@ _EXTRA = "the server needs packages that are not installed ({name}): pip install
 @click.option("--mcp-issuer", metavar="URL", help="An authorization server whose tokens /mcp also accepts.")
 @click.option("--mcp-jwks", metavar="FILE", help="Its public keys, a JSON Web Key Set.")
 @click.option("--mcp-resource", metavar="URL", help="The URL of /mcp, which must be its tokens' audience.")
-@click.pass_context
-def serve_command(
-    ctx: click.Context,
+@apart
+async def serve_command(
+    settings: Settings,
+    output: Output,
     /,
     *,
     host: str,
@@ -170,7 +171,7 @@ def serve_command(
     mcp_jwks: str | None,
     mcp_resource: str | None,
     **more: Any,
-) -> int:
+) -> CommandResult:
     """Run the HTTP server and its page until interrupted.
 
     Identities are signed with ECHOIC_SECRET (at least 32 bytes), or with a secret that is created beside the
@@ -189,28 +190,24 @@ def serve_command(
     If you set the secret of a hosted voice platform, its webhooks are served and their URLs printed. Callers
     are identified by number if the agent called them; with --phone-trust any, also if they called.
     """
+    from echoic.adapters.connections import Limits
 
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.adapters.connections import Limits
-
-        serving = replace(
-            _settings(settings, host, names, origins),
-            limiter=_limiter(more["rate"]),
-            limits=Limits(trusted_proxies=trusted_proxies),
-            model=more["model"],
-            voice_model=more["voice"],
-            voice_transport=more["voice_transport"],
-            phone_trust=more["phone_trust"],
-            mcp_authorization=_authorization(mcp_issuer, mcp_jwks, mcp_resource),
-            accounts=_accounts(more["jwt_issuer"], more["jwt_audience"], more["jwks"]),
-        )
-        with contextlib.closing(bound(host, port)) as listening:
-            hooks = PlatformHooks(**{each.name: more[each.name] for each in fields(PlatformHooks)})
-            _check_secrets(serving, hooks, listening, output)
-            quota = quota_of(**{name: more[name] for name in more if name.startswith("max_")})
-            return await _serve(settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota)
-
-    return run_apart(ctx, work)
+    serving = replace(
+        _settings(settings, host, names, origins),
+        limiter=_limiter(more["rate"]),
+        limits=Limits(trusted_proxies=trusted_proxies),
+        model=more["model"],
+        voice_model=more["voice"],
+        voice_transport=more["voice_transport"],
+        phone_trust=more["phone_trust"],
+        mcp_authorization=_authorization(mcp_issuer, mcp_jwks, mcp_resource),
+        accounts=_accounts(more["jwt_issuer"], more["jwt_audience"], more["jwks"]),
+    )
+    with contextlib.closing(bound(host, port)) as listening:
+        hooks = PlatformHooks(**{each.name: more[each.name] for each in fields(PlatformHooks)})
+        _check_secrets(serving, hooks, listening, output)
+        quota = quota_of(more)
+        return await _serve(settings, output, serving, listening, show, mcp=mcp, hooks=hooks, quota=quota)
 
 
 def _settings(
@@ -332,8 +329,8 @@ def _public(hosts: Sequence[str], url: str) -> str:
 
 
 @command("mcp")
-@click.pass_context
-def mcp_command(ctx: click.Context) -> int:
+@apart
+async def mcp_command(settings: Settings, output: Output) -> CommandResult:
     """Serve one user's memory to an MCP client over stdin and stdout.
 
     Configure it in a client that starts programs, such as a desktop assistant or an editor. It offers four
@@ -341,24 +338,20 @@ def mcp_command(ctx: click.Context) -> int:
     prompt. --user or ECHOIC_USER, which has no default here, alone determines whose memory is served. `echoic
     serve --mcp` serves many users over HTTP.
     """
+    from echoic.integrations.mcp import serve_stdio
+    from echoic.memory.concurrency import noted
 
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.integrations.mcp import serve_stdio
-        from echoic.memory.concurrency import noted
-
-        if "user" not in settings.named:
-            raise InvalidInput("name the user whose memory to serve with --user or ECHOIC_USER")
-        log_warnings()
-        async with memory_at(settings, embedder_at(settings)) as memory:
-            output.say(f"serving the memory of {settings.user!r} over stdin and stdout")
-            user = memory.user(settings.user, settings.deployment)
-            warming = asyncio.create_task(user.warm())  # a first search should not wait for the encoder
-            warming.add_done_callback(noted)
-            await serve_stdio(user)
-            warming.cancel()
-        return CommandResult(data=None)
-
-    return run_apart(ctx, work)
+    if "user" not in settings.named:
+        raise InvalidInput("name the user whose memory to serve with --user or ECHOIC_USER")
+    log_warnings()
+    async with memory_at(settings, embedder_at(settings)) as memory:
+        output.say(f"serving the memory of {settings.user!r} over stdin and stdout")
+        user = memory.user(settings.user, settings.deployment)
+        warming = asyncio.create_task(user.warm())  # a first search should not wait for the encoder
+        warming.add_done_callback(noted)
+        await serve_stdio(user)
+        warming.cancel()
+    return CommandResult(data=None)
 
 
 @command("tools")

@@ -9,14 +9,14 @@ import secrets
 import signal
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from echoic.cli.asyncio_runner import store_path
-from echoic.cli.settings import Settings, variable
+from echoic.cli.settings import Settings, variable_option
 from echoic.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,19 +26,16 @@ if TYPE_CHECKING:
 
     S = TypeVar("S", bound="uvicorn.Server")
 
-proxies_option = click.option(
-    "--trusted-proxies",
+proxies_option = variable_option(
+    "trusted-proxies",
     metavar="ADDRESS,…",
     default="",
-    envvar=variable("trusted_proxies"),
-    show_envvar=True,
     callback=lambda _ctx, _option, value: tuple(filter(None, (one.strip() for one in value.split(",")))),
     help="Proxies, or their networks, whose X-Forwarded-For header is trusted: 10.0.0.0/8,::1.",
 )
 
 
 def listen_options(command: Any) -> Any:
-    """Add --host and --port to `command`."""
     address = click.option(
         "--host",
         default="127.0.0.1",
@@ -69,40 +66,22 @@ def quota_options(command: Any) -> Any:
     return command
 
 
-def quota_of(max_user_memories: int, max_user_mb: int, max_deployment_mb: int) -> Quota:
-    """The quota that the options of `quota_options` describe."""
+def quota_of(given: Mapping[str, Any]) -> Quota:
+    """The quota that the options of `quota_options` describe, by name among those `given`."""
     from echoic.memory.guarded_store import Quota
 
     return Quota(
-        user_memories=max_user_memories or None,
-        user_bytes=max_user_mb * 1_000_000 or None,
-        deployment_bytes=max_deployment_mb * 1_000_000 or None,
+        user_memories=given["max_user_memories"] or None,
+        user_bytes=given["max_user_mb"] * 1_000_000 or None,
+        deployment_bytes=given["max_deployment_mb"] * 1_000_000 or None,
     )
 
 
-voice_option = click.option(
-    "--voice",
-    metavar="PROVIDER:MODEL",
-    envvar=variable("voice"),
-    show_envvar=True,
-    help="A realtime model for voice calls on the page, such as openai:gpt-realtime.",
-)
-voice_transport_option = click.option(
-    "--voice-transport",
-    type=click.Choice(["websocket", "webrtc"]),
-    default="websocket",
-    show_default=True,
-    envvar=variable("voice_transport"),
-    show_envvar=True,
-    help="Send audio through this server, or directly to the provider (OpenAI).",
-)
-phone_trust_option = click.option(
-    "--phone-trust",
+phone_trust_option = variable_option(
+    "phone-trust",
     type=click.Choice(["a", "any"]),
     default="a",
     show_default=True,
-    envvar=variable("phone_trust"),
-    show_envvar=True,
     help="Which caller numbers are trusted: those with full carrier attestation (a), or any. A caller from "
     "an untrusted number is a stranger until they give a PIN or a code.",
 )

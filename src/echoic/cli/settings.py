@@ -6,8 +6,8 @@ Only this module and `server_process` read the environment.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,6 @@ import click
 from click.core import ParameterSource
 
 _META = "echoic.settings"
-_SOURCES = "echoic.sources"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +133,6 @@ _TYPES: dict[str, Any] = {
 
 
 def variable(name: str) -> str:
-    """The environment variable of a setting."""
     return f"ECHOIC_{name.upper()}"
 
 
@@ -163,20 +161,18 @@ def global_options(*, hidden: bool) -> list[click.Option]:
 def _note(name: str, ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
     """Keep the value with the highest precedence: the line, then the environment, then the default."""
     source = ctx.get_parameter_source(parameter.name or "")
-    values: dict[str, Any] = ctx.meta.setdefault(_META, {})
-    sources: dict[str, ParameterSource] = ctx.meta.setdefault(_SOURCES, {})
-    if source is ParameterSource.COMMANDLINE or name not in values:
-        values[name] = value
-        sources[name] = source or ParameterSource.DEFAULT
+    given: dict[str, tuple[Any, ParameterSource | None]] = ctx.meta.setdefault(_META, {})
+    if source is ParameterSource.COMMANDLINE or name not in given:
+        given[name] = value, source
 
 
 def settings_of(ctx: click.Context) -> Settings:
-    known = {field.name for field in fields(Settings)} - {"named"}
-    values = {name: value for name, value in ctx.meta.get(_META, {}).items() if name in known}
-    given = {
-        name for name, source in ctx.meta.get(_SOURCES, {}).items() if source is not ParameterSource.DEFAULT
-    }
-    return Settings(**values, named=frozenset(given))
+    given: dict[str, tuple[Any, ParameterSource | None]] = ctx.meta.get(_META, {})
+    values = {name: value for name, (value, _) in given.items()}
+    defaults = {ParameterSource.DEFAULT, None}
+    return Settings(
+        **values, named=frozenset(n for n, (_, source) in given.items() if source not in defaults)
+    )
 
 
 def wants_json(words: Sequence[str]) -> bool:
@@ -186,10 +182,14 @@ def wants_json(words: Sequence[str]) -> bool:
     return asked or "--json" in before_values
 
 
-model_option = click.option(
-    "--model",
+def variable_option(name: str, **more: Any) -> Callable[[Any], Any]:
+    """An option that can also be given in its ECHOIC_* variable."""
+    envvar = variable(name.replace("-", "_"))
+    return click.option(f"--{name}", envvar=envvar, show_envvar=True, **more)
+
+
+model_option = variable_option(
+    "model",
     metavar="PROVIDER:MODEL",
-    envvar=variable("model"),
-    show_envvar=True,
     help="A language model that answers, and extracts memories in addition to the rules.",
 )

@@ -17,12 +17,12 @@ import click
 
 from echoic.cli.asyncio_runner import (
     Desk,
+    apart,
     embedder_at,
     log_warnings,
     memory_at,
     opened_as_embedded,
     reading,
-    run_apart,
     store_path,
     with_memory,
     words_only,
@@ -34,13 +34,12 @@ from echoic.cli.output import (
     NOTHING_KNOWN,
     CommandResult,
     Output,
-    ProgressReport,
     Table,
     listing,
     moment,
     write_private,
 )
-from echoic.cli.settings import Settings, variable
+from echoic.cli.settings import Settings, variable_option
 from echoic.errors import InvalidInput, StoreUnavailable
 from echoic.factory import compliance_folder
 from echoic.types import Consent, EmbeddingSpec, Scope
@@ -102,17 +101,15 @@ async def consent_command(desk: Desk, /, *, whose: str, choice: Consent | None) 
 @click.option(
     "--parked", is_flag=True, help="Retry conversations that were given up after repeated model failures."
 )
-@click.option(
-    "--model",
+@variable_option(
+    "model",
     metavar="PROVIDER:MODEL",
-    envvar=variable("model"),
-    show_envvar=True,
     help="A language model that extracts memories in addition to the rules.",
 )
-@click.pass_context
-def distil_command(
-    ctx: click.Context, *, watch: bool, seconds: float, parked: bool, model: str | None
-) -> int:
+@apart
+async def distil_command(
+    settings: Settings, output: Output, *, watch: bool, seconds: float, parked: bool, model: str | None
+) -> CommandResult:
     """Extract memories from conversations that were not read yet.
 
     Reads the conversations of every user of the deployment, and prints each memory that was stored or
@@ -123,18 +120,15 @@ def distil_command(
     if not seconds > 0:
         raise click.BadParameter(f"{seconds} is not a positive number", param_hint="--every")
 
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        embedder = embedder_at(settings)
-        async with memory_at(settings, embedder, model) as memory:
-            if watch:
-                log_warnings()
-                return await _watch(memory, settings, output, seconds)
-            result = await _distil(memory, settings, output, parked=parked)
-        if embedder.failure is not None:
-            output.note(words_only(embedder.failure))
-        return result
-
-    return run_apart(ctx, work)
+    embedder = embedder_at(settings)
+    async with memory_at(settings, embedder, model) as memory:
+        if watch:
+            log_warnings()
+            return await _watch(memory, settings, output, seconds)
+        result = await _distil(memory, settings, output, parked=parked)
+    if embedder.failure is not None:
+        output.note(words_only(embedder.failure))
+    return result
 
 
 async def _distil(
@@ -183,17 +177,13 @@ async def users_command(desk: Desk) -> CommandResult:
 
 
 @command("reindex")
-@click.pass_context
-def reindex_command(ctx: click.Context) -> int:
+@apart
+async def reindex_command(settings: Settings, output: Output) -> CommandResult:
     """Embed every record again, for instance with another embedder.
 
     --embedder names the one to use; the store changes to it. Until reindexing is done, records without a
     vector are found by words and sounds. Exit code 2 means that some have none yet.
     """
-    return run_apart(ctx, _reindex)
-
-
-async def _reindex(settings: Settings, output: Output) -> CommandResult:
     embedder = embedder_at(settings)
     await embedder.ready()  # fails before any old vector is dropped
     async with await opened_as_embedded(settings, embedder) as memory:
@@ -236,8 +226,8 @@ async def embed_waiting(memory: MemoryService, output: Output, what: str) -> int
 @command("copy")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO")
-@click.pass_context
-def copy_command(ctx: click.Context, source: str, target: str) -> int:
+@apart
+async def copy_command(settings: Settings, output: Output, source: str, target: str) -> CommandResult:
     """Copy every user's records to another store.
 
     FROM and TO are store URLs, as for --store. All deployments, users and records are copied with their
@@ -249,15 +239,20 @@ def copy_command(ctx: click.Context, source: str, target: str) -> int:
     to continue. Records of other users in TO stay. Nothing is copied if TO holds different records of a user,
     or if something was forgotten in TO that FROM may still hold.
     """
+    from echoic.memory.export import copy_memory
+    from echoic.stores import store_from
 
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        _check(settings, source, target)
-        await _note_export(settings, source)
-        with output.progress("copying") as progress:
-            done = await _copied(settings, source, target, progress)
-        return _result(done, output)
-
-    return run_apart(ctx, work)
+    _check(settings, source, target)
+    await _note_export(settings, source)
+    with output.progress("copying") as progress:
+        done = await copy_memory(
+            partial(store_from, source),
+            partial(store_from, target),
+            embedder_at(settings).own_spec,
+            named="embedder" in settings.named,
+            progress=progress,
+        )
+    return _result(done, output)
 
 
 async def _note_export(settings: Settings, url: str) -> None:
@@ -280,20 +275,6 @@ async def _note_export(settings: Settings, url: str) -> None:
     await log.flush()
 
 
-async def _copied(settings: Settings, source: str, target: str, progress: ProgressReport) -> CopiedMemory:
-    from echoic.memory.export import copy_memory
-    from echoic.stores import store_from
-
-    named = "embedder" in settings.named
-    return await copy_memory(
-        partial(store_from, source),
-        partial(store_from, target),
-        embedder_at(settings).own_spec,
-        named=named,
-        progress=progress,
-    )
-
-
 def _check(settings: Settings, source: str, target: str) -> None:
     """Raise `InvalidInput` if a store is missing, does not outlast this command, or both are the same."""
     from echoic.stores import store_from
@@ -311,24 +292,7 @@ def _check(settings: Settings, source: str, target: str) -> None:
 
 def _result(done: CopiedMemory, output: Output) -> CommandResult:
     copied = done.copied
-    if not copied.scopes:
-        output.say("FROM is empty")
-        return CommandResult(data=_told_copied(done), count=0, code=NOTHING_KNOWN)
-    output.say(
-        f"copied {copied.new} of {copied.records} records of {len(copied.scopes)} scopes, "
-        f"{copied.records - copied.new} were there already; both stores are equal"
-    )
-    if copied.waiting:
-        output.note(
-            f"{copied.waiting} records will be embedded when TO is used with the embedder "
-            f"{done.target.model!r}; until then they are found by words and sounds"
-        )
-    return CommandResult(data=_told_copied(done), count=copied.records, code=DONE)
-
-
-def _told_copied(done: CopiedMemory) -> dict[str, Any]:
-    copied = done.copied
-    return {
+    data = {
         "records": copied.records,
         "new": copied.new,
         "vectors": copied.vectors,
@@ -339,6 +303,19 @@ def _told_copied(done: CopiedMemory) -> dict[str, Any]:
             for one in copied.scopes
         ],
     }
+    if not copied.scopes:
+        output.say("FROM is empty")
+        return CommandResult(data=data, count=0, code=NOTHING_KNOWN)
+    output.say(
+        f"copied {copied.new} of {copied.records} records of {len(copied.scopes)} scopes, "
+        f"{copied.records - copied.new} were there already; both stores are equal"
+    )
+    if copied.waiting:
+        output.note(
+            f"{copied.waiting} records will be embedded when TO is used with the embedder "
+            f"{done.target.model!r}; until then they are found by words and sounds"
+        )
+    return CommandResult(data=data, count=copied.records, code=DONE)
 
 
 @click.group("keys", cls=CommandGroup)
@@ -396,8 +373,8 @@ keys_group.add_section("Keys", [create_key_command, list_keys_command, revoke_ke
 
 @command("backup")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.pass_context
-def backup_command(ctx: click.Context, file: Path) -> int:
+@apart
+async def backup_command(settings: Settings, output: Output, file: Path) -> CommandResult:
     """Back up a whole store to one file, while it is in use.
 
     All deployments, users and records are written with their vectors, whatever kind of store it is, and the
@@ -408,20 +385,16 @@ def backup_command(ctx: click.Context, file: Path) -> int:
     moment. Copy the compliance folder apart: it must be newer than the backup when you restore
     (docs/backup.md).
     """
+    from echoic.memory.export import back_up
+    from echoic.stores import store_from
 
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.memory.export import back_up
-        from echoic.stores import store_from
-
-        _check_place(settings)
-        source = partial(store_from, settings.store)
-        await _note_export(settings, settings.store)
-        with output.progress("backing up") as progress:
-            done = await back_up(source, file, embedder_at(settings).own_spec, progress=progress)
-        output.say(f"backed up {done.records} records of {done.scopes} users and deployments to {file}")
-        return CommandResult(data=done, text=f"{done.sha256}  {file.name}", count=done.records, code=DONE)
-
-    return run_apart(ctx, work)
+    _check_place(settings)
+    source = partial(store_from, settings.store)
+    await _note_export(settings, settings.store)
+    with output.progress("backing up") as progress:
+        done = await back_up(source, file, embedder_at(settings).own_spec, progress=progress)
+    output.say(f"backed up {done.records} records of {done.scopes} users and deployments to {file}")
+    return CommandResult(data=done, text=f"{done.sha256}  {file.name}", count=done.records, code=DONE)
 
 
 @command("restore")
@@ -430,8 +403,10 @@ def backup_command(ctx: click.Context, file: Path) -> int:
 @click.option(
     "--put-back", is_flag=True, help="You have put the store itself back, from a snapshot: without FILE."
 )
-@click.pass_context
-def restore_command(ctx: click.Context, file: Path | None, *, without_checksum: bool, put_back: bool) -> int:
+@apart
+async def restore_command(
+    settings: Settings, output: Output, file: Path | None, *, without_checksum: bool, put_back: bool
+) -> CommandResult:
     """Restore a backup into an empty store, and erase again what was erased since.
 
     --store is the store to fill; it must be empty. What was erased since the backup was made is listed in the
@@ -444,28 +419,25 @@ def restore_command(ctx: click.Context, file: Path | None, *, without_checksum: 
     if put_back == (file is not None):
         raise click.UsageError("give the FILE of a backup, or --put-back for a store that is there again")
 
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        from echoic.memory.export import restore_backup
-        from echoic.stores import store_from
+    from echoic.memory.export import restore_backup
+    from echoic.stores import store_from
 
-        if settings.store.lower().startswith("memory:"):
-            raise InvalidInput("memory:// ends with this command: name a persistent store")
-        target = partial(store_from, settings.store)
-        if file is None:
-            return await _put_back(settings, output)
-        with output.progress("restoring") as progress:
-            copied = await restore_backup(file, target, checked=not without_checksum, progress=progress)
-        again, listed = await _forget_again(settings)
-        output.say(
-            f"restored {copied.records} records of {len(copied.scopes)} users and deployments, "
-            f"then made {again} erasures again"
-        )
-        if not listed:
-            output.note("no list of erasures was found: what was erased since the backup is restored")
-        data: dict[str, Any] = {"records": copied.records, "erasures_again": again, "erasures_listed": listed}
-        return CommandResult(data=data, count=copied.records, code=DONE)
-
-    return run_apart(ctx, work)
+    if settings.store.lower().startswith("memory:"):
+        raise InvalidInput("memory:// ends with this command: name a persistent store")
+    target = partial(store_from, settings.store)
+    if file is None:
+        return await _put_back(settings, output)
+    with output.progress("restoring") as progress:
+        copied = await restore_backup(file, target, checked=not without_checksum, progress=progress)
+    again, listed = await _forget_again(settings)
+    output.say(
+        f"restored {copied.records} records of {len(copied.scopes)} users and deployments, "
+        f"then made {again} erasures again"
+    )
+    if not listed:
+        output.note("no list of erasures was found: what was erased since the backup is restored")
+    data: dict[str, Any] = {"records": copied.records, "erasures_again": again, "erasures_listed": listed}
+    return CommandResult(data=data, count=copied.records, code=DONE)
 
 
 async def _put_back(settings: Settings, output: Output) -> CommandResult:
@@ -517,26 +489,24 @@ def audit_group() -> None:
 @command("list")
 @click.option("--of", "user", metavar="USER", help="Only accesses to this user of the deployment.")
 @click.option("--limit", metavar="N", type=click.IntRange(1), default=100, show_default=True)
-@click.pass_context
-def list_audit_command(ctx: click.Context, user: str | None, limit: int) -> int:
+@apart
+async def list_audit_command(
+    settings: Settings, _output: Output, user: str | None, limit: int
+) -> CommandResult:
     """Print the newest entries, oldest first.
 
     Columns: number, time, role, who, action, kind of record, pseudonym of the user, reason.
     """
-
-    async def work(settings: Settings, _output: Output) -> CommandResult:
-        compliance, log = _audit_log(settings)
-        entries = log.entries()
-        if user is not None:
-            whom = compliance.pseudonym(Scope(settings.deployment, user))
-            entries = [entry for entry in entries if entry.get("scope") == whom]
-        entries = entries[-limit:]
-        headings = ("N", "AT", "ROLE", "WHO", "DID", "KIND", "WHOM", "WHY")
-        names = ("n", "at", "role", "who", "did", "kind", "scope", "why")
-        rows = [tuple(str(entry.get(name, "")) for name in names) for entry in entries]
-        return CommandResult(data=entries, text=Table(headings=headings, rows=rows), count=len(rows))
-
-    return run_apart(ctx, work)
+    compliance, log = _audit_log(settings)
+    entries = log.entries()
+    if user is not None:
+        whom = compliance.pseudonym(Scope(settings.deployment, user))
+        entries = [entry for entry in entries if entry.get("scope") == whom]
+    entries = entries[-limit:]
+    headings = ("N", "AT", "ROLE", "WHO", "DID", "KIND", "WHOM", "WHY")
+    names = ("n", "at", "role", "who", "did", "kind", "scope", "why")
+    rows = [tuple(str(entry.get(name, "")) for name in names) for entry in entries]
+    return CommandResult(data=entries, text=Table(headings=headings, rows=rows), count=len(rows))
 
 
 @command("verify")
@@ -544,86 +514,72 @@ def list_audit_command(ctx: click.Context, user: str | None, limit: int) -> int:
 @click.option(
     "--head", metavar="HASH", help="Also check that the log still contains the line with this hash."
 )
-@click.pass_context
-def verify_audit_command(ctx: click.Context, receipt: Path | None, head: str | None) -> int:
+@apart
+async def verify_audit_command(
+    settings: Settings, output: Output, receipt: Path | None, head: str | None
+) -> CommandResult:
     """Check that no line of the audit log or of the list of erasures was changed, removed or inserted.
 
     Prints the hash of the last line. Keep it elsewhere, and pass it as --head later: only then are lines that
     were cut off the end noticed. With --receipt, checks the signature of a receipt of this deployment.
     """
-
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        compliance, log = _audit_log(settings)
-        if receipt is not None:
-            statement = _verified_receipt(receipt, compliance)
-            return CommandResult(data=statement, text=json.dumps(statement, indent=2), count=1)
-        compliance.log.entries()
-        entries, last = log.read()
-        if head is not None and head not in {last, *(entry["prev"] for entry in entries)}:
-            raise InvalidInput("the log has no line with that hash: its end was cut off, or it was pruned")
-        output.say(f"{len(entries)} entries, none changed, removed or inserted")
-        return CommandResult(data={"entries": len(entries), "head": last}, text=last, count=len(entries))
-
-    return run_apart(ctx, work)
+    compliance, log = _audit_log(settings)
+    if receipt is not None:
+        statement = _verified_receipt(receipt, compliance)
+        return CommandResult(data=statement, text=json.dumps(statement, indent=2), count=1)
+    compliance.log.entries()
+    entries, last = log.read()
+    if head is not None and head not in {last, *(entry["prev"] for entry in entries)}:
+        raise InvalidInput("the log has no line with that hash: its end was cut off, or it was pruned")
+    output.say(f"{len(entries)} entries, none changed, removed or inserted")
+    return CommandResult(data={"entries": len(entries), "head": last}, text=last, count=len(entries))
 
 
 @command("export")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.pass_context
-def export_audit_command(ctx: click.Context, file: Path) -> int:
+@apart
+async def export_audit_command(settings: Settings, output: Output, file: Path) -> CommandResult:
     """Write the audit log to FILE, and a signed statement of its last line to FILE.signed.
 
     docs/audit.md shows how a third party checks both.
     """
-
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        told, lines = _exported_log(*_audit_log(settings), file)
-        output.say(f"wrote {lines} entries to {file}")
-        return CommandResult(data=told, text=told["statement"], count=lines)
-
-    return run_apart(ctx, work)
+    told, lines = _exported_log(*_audit_log(settings), file)
+    output.say(f"wrote {lines} entries to {file}")
+    return CommandResult(data=told, text=told["statement"], count=lines)
 
 
 @command("prune")
 @click.option(
     "--before", required=True, metavar="DATE", help="Remove entries older than this, as 2026-03-14."
 )
-@click.pass_context
-def prune_audit_command(ctx: click.Context, before: str) -> int:
+@apart
+async def prune_audit_command(settings: Settings, output: Output, before: str) -> CommandResult:
     """Remove old entries of the audit log. The removal is logged, and other entries stay unchanged."""
+    import getpass
 
-    async def work(settings: Settings, output: Output) -> CommandResult:
-        import getpass
-
-        try:
-            first = datetime.fromisoformat(before)
-        except ValueError as error:
-            raise InvalidInput("--before must be a date or time as 2026-03-14") from error
-        first = first if first.tzinfo else first.replace(tzinfo=UTC)
-        _, log = _audit_log(settings)
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        note = {"at": now, "role": "command line", "who": getpass.getuser(), "why": "prune", "did": "prune"}
-        cut = first.astimezone(UTC).isoformat(timespec="milliseconds")
-        removed = log.remove_before(cut, note)
-        output.say(f"removed {removed} entries")
-        return CommandResult(data={"removed": removed}, count=removed)
-
-    return run_apart(ctx, work)
+    try:
+        first = datetime.fromisoformat(before)
+    except ValueError as error:
+        raise InvalidInput("--before must be a date or time as 2026-03-14") from error
+    first = first if first.tzinfo else first.replace(tzinfo=UTC)
+    _, log = _audit_log(settings)
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    note = {"at": now, "role": "command line", "who": getpass.getuser(), "why": "prune", "did": "prune"}
+    cut = first.astimezone(UTC).isoformat(timespec="milliseconds")
+    removed = log.remove_before(cut, note)
+    output.say(f"removed {removed} entries")
+    return CommandResult(data={"removed": removed}, count=removed)
 
 
 @command("key")
-@click.pass_context
-def audit_key_command(ctx: click.Context) -> int:
+@apart
+async def audit_key_command(settings: Settings, _output: Output) -> CommandResult:
     """Print the public key of receipts and exports, in base64, for auditors."""
-
-    async def work(settings: Settings, _output: Output) -> CommandResult:
-        compliance, _ = _audit_log(settings)
-        told = compliance.signed({})
-        if not told:
-            raise InvalidInput("signatures need cryptography: pip install 'echoic[signing]'")
-        return listing([told["key"]], "KEY", [(told["key"],)])
-
-    return run_apart(ctx, work)
+    compliance, _ = _audit_log(settings)
+    told = compliance.signed({})
+    if not told:
+        raise InvalidInput("signatures need cryptography: pip install 'echoic[signing]'")
+    return listing([told["key"]], "KEY", [(told["key"],)])
 
 
 audit_group.add_section(

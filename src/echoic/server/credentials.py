@@ -357,8 +357,7 @@ class PageCookies:
             return None
         if "key" in claims:
             return StoredKey(scheme="Bearer", credentials=claims["key"])
-        ours = self._settings
-        for key in (*ours.agent_keys, *([ours.operator_key] if ours.operator_key else [])):
+        for key in self._settings.keys:
             if self._key_name(key) == name:
                 return HTTPAuthorizationCredentials(scheme="Bearer", credentials=key)
         return None

@@ -109,47 +109,40 @@ def refused(why: Refused) -> JSONResponse:
 
 
 # Fixed messages for what is not the caller's fault: the error's own may hold a path or an address.
-_UNAVAILABLE: tuple[tuple[type[EchoicError], str, str], ...] = (
-    (StoreFull, "store_full", "the store is full; nothing was written"),
-    (StoreUnavailable, "store_unavailable", "the store cannot be reached; nothing was written, try again"),
-    (NotOpen, "store_unavailable", "the store is not open; nothing was written, try again"),
-    (EmbedderUnavailable, "embedder_unavailable", "the embedder cannot be reached; try again"),
+_KINDS: tuple[tuple[type[EchoicError], int, str, str | None], ...] = (
+    (InvalidInput, 422, "invalid_input", None),
+    (NotAllowed, 403, "not_allowed", None),
+    (QuotaExceeded, 507, "quota_exceeded", None),
+    (WriteConflict, 409, "conflict", "a concurrent write won; nothing was written, try again"),
+    (StoreFull, 503, "store_full", "the store is full; nothing was written"),
+    (
+        StoreUnavailable,
+        503,
+        "store_unavailable",
+        "the store cannot be reached; nothing was written, try again",
+    ),
+    (NotOpen, 503, "store_unavailable", "the store is not open; nothing was written, try again"),
+    (EmbedderUnavailable, 503, "embedder_unavailable", "the embedder cannot be reached; try again"),
 )
+"""By error type: status, code, and words; None for the error's own."""
 
 
 def problem_of(error: EchoicError) -> JSONResponse:
     """The response to one of Echoic's errors."""
-    problem = problem_in(error)
-    status = _STATUSES.get(problem.code, 503)
+    status, problem = classified(error)
     return answer(status, problem, {"Retry-After": str(RETRY_S)} if status == 503 else None)
 
 
-_STATUSES = {
-    "invalid_input": 422,
-    "not_allowed": 403,
-    "conflict": 409,
-    "internal": 500,
-    "quota_exceeded": 507,
-}
-"""Status by code; any other is a 503."""
-
-
-def problem_in(error: EchoicError) -> Problem:
-    """The body for an error, for a response whose status has been sent."""
-    if isinstance(error, InvalidInput):
-        return Problem(error=str(error), code="invalid_input", field=error.field)
-    if isinstance(error, NotAllowed):
-        return Problem(error=str(error), code="not_allowed")
-    if isinstance(error, QuotaExceeded):
-        return Problem(error=str(error), code="quota_exceeded")
-    if isinstance(error, WriteConflict):
-        return Problem(error="a concurrent write won; nothing was written, try again", code="conflict")
-    for kind, code, words in _UNAVAILABLE:
+def classified(error: EchoicError) -> tuple[int, Problem]:
+    """The status and the body for one of Echoic's errors."""
+    for kind, status, code, words in _KINDS:
         if isinstance(error, kind):
-            log.warning("%s: a request failed", type(error).__name__)
-            return Problem(error=words, code=code)
+            if status == 503:
+                log.warning("%s: a request failed", type(error).__name__)
+            field = error.field if isinstance(error, InvalidInput) else None
+            return status, Problem(error=str(error) if words is None else words, code=code, field=field)
     log.error("%s: a request failed; run `echoic doctor`", type(error).__name__)
-    return Problem(error="the server's store needs its operator", code="internal")
+    return 500, Problem(error="the server's store needs its operator", code="internal")
 
 
 def is_unparsed(error: RequestValidationError | HTTPException) -> bool:
@@ -214,20 +207,16 @@ def _unknown_operation(error: Mapping[str, Any]) -> Problem:
 def install(app: FastAPI) -> None:
     """Answer every error of `app` with a `Problem`."""
 
-    async def refusal(_request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, Refused)
+    async def refusal(_request: Request, error: Any) -> JSONResponse:
         return refused(error)
 
-    async def ours(_request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, EchoicError)
+    async def ours(_request: Request, error: Any) -> JSONResponse:
         return problem_of(error)
 
-    async def fields(_request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
+    async def fields(_request: Request, error: Any) -> JSONResponse:
         return problem_of_fields(error.errors())
 
-    async def http(_request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
+    async def http(_request: Request, error: Any) -> JSONResponse:
         if is_unparsed(error):
             encoded = isinstance(error.__cause__, UnicodeDecodeError)
             words = "the body is not UTF-8" if encoded else "the body holds a number with too many digits"

@@ -287,9 +287,8 @@ async def operator(shared: Shared, credentials: OperatorCredentials, request: Re
 
     Without an operator key the route does not exist, except for keys of the deployment.
     """
-    await _let_in(
-        shared, credentials, request, ("operator",) if _alters(request) else ("operator", "read-only")
-    )
+    reads = request.method in {"GET", "HEAD"}
+    await _let_in(shared, credentials, request, ("operator", "read-only") if reads else ("operator",))
 
 
 async def auditor(shared: Shared, credentials: OperatorCredentials, request: Request) -> None:
@@ -365,10 +364,6 @@ async def _stored(
     return key
 
 
-def _alters(request: Request) -> bool:
-    return request.method not in {"GET", "HEAD"}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
     """A user who reads their own data, or the holder of a key."""
@@ -395,20 +390,17 @@ async def viewer(
         act(key.role, f"key {key.id}", _asked(request))
         return Viewer(role=key.role, deployment=named)
     given = credentials.credentials if credentials else ""
-    ours = shared.settings
-    keys = [*ours.agent_keys, *([ours.operator_key] if ours.operator_key is not None else [])]
-    # compare with every key, so that the time reveals nothing
-    found = [key for key in keys if hmac.compare_digest(given.encode(), key.encode())]
-    if not found:
+    ours, found = shared.settings, _same_as(given, shared.settings.keys)
+    if found is None:
         who = (await called(shared, request, await recognise(shared, request, given))).principal
         return Viewer(role="user", deployment=who.deployment, user=who.user, level=who.level)
     _wait_after_refusals(shared, request)
-    if found[0] == ours.operator_key:
+    if found == ours.operator_key:
         await limited(shared, "operator")
         act("operator", "", _asked(request))
         return Viewer(role="operator", deployment=operated_deployment(shared, deployment_id))
-    await limited(shared, f"agent:{ours.agent_keys[found[0]]}")
-    return Viewer(role="agent", deployment=ours.agent_keys[found[0]])
+    await limited(shared, f"agent:{ours.agent_keys[found]}")
+    return Viewer(role="agent", deployment=ours.agent_keys[found])
 
 
 async def key_holder(viewer: Annotated[Viewer, Depends(viewer)]) -> Viewer:
@@ -455,10 +447,9 @@ async def key_deployment(
         act(stored.role, f"key {stored.id}", _asked(request))
         return named
     operator_key, agent_keys = shared.settings.operator_key, shared.settings.agent_keys
-    keys = [*agent_keys, *([operator_key] if operator_key is not None else [])]
-    if not keys:
+    if not shared.settings.keys:
         raise Refused(404, "not_found", "not found")
-    key = await _matching(shared, request, credentials, keys)
+    key = await _matching(shared, request, credentials, shared.settings.keys)
     if key is None:
         raise unauthorised("this needs an agent key or the operator key, sent as a bearer token")
     if key == operator_key:
@@ -478,14 +469,17 @@ async def _matching(
     keys: Sequence[str],
 ) -> str | None:
     """The key among `keys` that was sent; None if it is invalid, which is counted. Raises `Refused` (429)."""
-    given = (credentials.credentials if credentials else "").encode()
     _wait_after_refusals(shared, request)
-    # compare with every key, so that the time reveals nothing
-    found = [key for key in keys if hmac.compare_digest(given, key.encode())]
-    if not found:
+    found = _same_as(credentials.credentials if credentials else "", keys)
+    if found is None:
         await _count_refused(shared, request)
-        return None
-    return found[0]
+    return found
+
+
+def _same_as(given: str, keys: Sequence[str]) -> str | None:
+    """Which of `keys` was given. Compares with every key, so that the time reveals nothing."""
+    found = [key for key in keys if hmac.compare_digest(given.encode(), key.encode())]
+    return found[0] if found else None
 
 
 def _wait_after_refusals(shared: AppState, request: HTTPConnection) -> None:

@@ -185,9 +185,14 @@ class ServerSettings:
             _key(key, "an agent key")
             if not self.serves(checked_name(deployment, "the deployment of an agent key")):
                 raise InvalidInput(f"an agent key is for {brief(deployment)}, a deployment not served here")
-        keys = [*self.agent_keys, *filter(None, (self.operator_key, self.secret))]
+        keys = [*self.keys, self.secret]
         if len(set(keys)) < len(keys):
             raise InvalidInput("secret, operator_key and agent keys must differ: each allows something else")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Every key that the server was started with."""
+        return (*self.agent_keys, *filter(None, (self.operator_key,)))
 
     def serves(self, deployment: str) -> bool:
         """Whether `deployment` is served."""

@@ -88,12 +88,7 @@ class VoiceAgent:
     ) -> AgentRealtime[Any]:
         """PydanticAI's realtime agent, with which a session is opened.
 
-        Args:
-            model: the model.
-            context: the context of the call.
-            instructions: the agent's own instructions.
-            others: names of the other agents of the call.
-            options: passed to `Agent.realtime`.
+        `others` are the names of the other agents of the call; `options` are passed to `Agent.realtime`.
         """
         allowed = tuple(name for name in others if self.transfers is None or name in self.transfers)
         tools = list(self.toolbox.values())
@@ -120,19 +115,15 @@ class InCall(Protocol):
 
     async def inject(self, text: str) -> None:
         """Tell the model something without having it reply."""
-        ...
 
     async def prompt(self, request: str) -> None:
         """Have the agent say something now."""
-        ...
 
     def plan_transfer(self, agent: str) -> None:
         """Transfer the call at the next pause."""
-        ...
 
     def plan_end(self, reason: str) -> None:
         """End the call once the current reply has been played."""
-        ...
 
 
 class CallContext:

@@ -87,6 +87,11 @@ class Exchange:
     recall: RecallTrace | None = None
 
     @property
+    def asked_at(self) -> datetime:
+        """As of when memory answered."""
+        return self.recall.at if self.recall else self.at
+
+    @property
     def latency_ms(self) -> float | None:
         """Milliseconds from the end of the caller's words to the first audio of the reply."""
         ended = self.stages.get("speech_ended", self.stages.get("transcript"))
@@ -153,7 +158,6 @@ class CallLog:
         return self.exchanges[-1] if self.exchanges else self.begin(self.call.agents[-1])
 
     def begin(self, agent: str) -> Exchange:
-        """Start an exchange with the caller's turn."""
         number = self._first + len(self.exchanges)
         self.exchanges.append(Exchange(number=number, agent=agent, at=datetime.now(UTC)))
         return self.touched(self.exchanges[-1])
@@ -166,7 +170,6 @@ class CallLog:
         return exchange.stages[stage]
 
     def recalled(self, exchange: Exchange, trace: RecallTrace) -> None:
-        """Record what was recalled for the caller's turn, and when."""
         self.touched(exchange).recall = replace(trace, turn_id=exchange.user_turn)
         self.stamp("recall_began", exchange, at=trace.at - timedelta(milliseconds=trace.delay_ms))
         self.stamp("recalled", exchange, at=trace.at)
@@ -181,14 +184,12 @@ class CallLog:
         self._call_changed = True
 
     def give(self, role: str, name: str, text: str) -> None:
-        """Record text that the model was given."""
         number = self.current.number
         self._given.append(
             Given(exchange=number, role=role, name=name, text=text, tokens=estimate_tokens(text))
         )
 
     def clear(self) -> None:
-        """Drop everything recorded so far."""
         self._first += len(self.exchanges)
         self.exchanges, self._given, self._changed, self._call_changed = [], [], {}, True
 
@@ -248,13 +249,7 @@ class TypedTurn:
 
 
 async def note_typed(memory: UserMemory, call: CallRecord, heard: Turn, typed: TypedTurn) -> None:
-    """Write the record of a typed turn.
-
-    Args:
-        memory: the user's memory.
-        call: the conversation as a call; an existing record of it is kept.
-        heard: the turn.
-        typed: what happened.
+    """Write the record of the typed turn `heard`; an existing record of the `call` is kept.
 
     Raises:
         WriteConflict: the conversation was forgotten meanwhile.
@@ -411,7 +406,6 @@ class Why:
 
     @property
     def meaning(self) -> str:
-        """The reason in words."""
         return MEANINGS[self.reason]
 
 
@@ -466,8 +460,7 @@ async def why(store: Store, scope: Scope, exchange: Exchange, name: str) -> Why:
 
 
 def _absent(memory: Memory, exchange: Exchange) -> Reason:
-    recall = exchange.recall
-    at = recall.at if recall else exchange.at
+    recall, at = exchange.recall, exchange.asked_at
     if memory.valid_from > at:
         return "later"
     if memory.valid_until is not None and memory.valid_until <= at:
@@ -485,14 +478,9 @@ async def _memory(store: Store, scope: Scope, name: str, exchange: Exchange) -> 
             return memory_of(records[0])
         versions = [memory_of(r) for r in await store.scan(where, MEMORY, key=name, newest_first=True)]
         if versions:
-            return _holding(versions, exchange)
+            before = [memory for memory in versions if memory.valid_from <= exchange.asked_at]
+            return before[0] if before else versions[-1]
     return None
-
-
-def _holding(versions: Sequence[Memory], exchange: Exchange) -> Memory:
-    at = exchange.recall.at if exchange.recall else exchange.at
-    before = [memory for memory in versions if memory.valid_from <= at]
-    return before[0] if before else versions[-1]
 
 
 async def _is_elsewhere(store: Store, scope: Scope, name: str) -> bool:

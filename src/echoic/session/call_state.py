@@ -108,7 +108,6 @@ class Confidences:
         self._of: OrderedDict[str, float] = OrderedDict()
 
     def heard(self, transcript: str, confidence: float) -> None:
-        """Record the confidence in a transcript."""
         self._of[transcript.strip()] = confidence
         while len(self._of) > _TRANSCRIPTS_KEPT:
             self._of.popitem(last=False)
@@ -149,12 +148,10 @@ class CallState:
 
     @property
     def provider(self) -> ProviderSession:
-        """The current provider session."""
         return self.providers[-1]
 
     @property
     def log(self) -> CallLog:
-        """The record of the call."""
         return self.recorder.log
 
     def masked(self, said: str) -> str:
@@ -166,11 +163,9 @@ class CallState:
         return list(messages) if self.host is None else masked_messages(messages, self.host.masked)
 
     def sounds(self) -> None:
-        """Record that somebody is speaking now."""
         self.sound_at_s = time.monotonic()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run `work` in a task of its own."""
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -192,4 +187,3 @@ class Session(InCall, Protocol):
 
     def agent(self, name: str) -> VoiceAgent:
         """The session's agent with this name; raises `InvalidInput` if there is none."""
-        ...

@@ -35,7 +35,7 @@ from echoic.prompt.block import framed, quoted
 from echoic.session.call_record import Exchange
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
-from echoic.session.hooks import Captions, caption_of, show
+from echoic.session.hooks import Caption, Captions, show
 from echoic.session.provider import CallerUtterance, Note, ProviderSession
 from echoic.session.provider_connections import GO_ON
 
@@ -47,11 +47,8 @@ _EXCHANGES: Final = 256
 class EventHandler:
     """Handles the events of the provider sessions of one call.
 
-    Args:
-        live: the call.
-        on_state: called when the connection to the provider breaks and when it is restored.
-        on_pause: called when the agent pauses, so that a planned transfer or hang-up can happen.
-        captions: receives what is being said.
+    It calls `on_state` when the connection to the provider breaks and is restored, and `on_pause` when the
+    agent pauses, so that a planned transfer or hang-up can happen.
     """
 
     def __init__(
@@ -86,7 +83,6 @@ class EventHandler:
         """Whether the model's last turn is over and the turn it answers has no transcript yet."""
 
     def exchange_of(self, turn_id: str) -> Exchange | None:
-        """The exchange that a turn belongs to."""
         return self._of_turn.get(turn_id)
 
     def at_rest(self, provider: ProviderSession) -> bool:
@@ -96,7 +92,6 @@ class EventHandler:
         return not (waits or speaks or provider.owes_reply or provider.pending_tools())
 
     def typed(self, provider: ProviderSession, text: str) -> None:
-        """Record what the caller typed."""
         exchange = self._live.log.begin(provider.setup.agent.name)
         self._live.log.stamp("transcript", exchange)
         said = provider.typed(text)
@@ -108,7 +103,7 @@ class EventHandler:
     def take(self, provider: ProviderSession, event: RealtimeEvent) -> None:
         """Handle an event that the provider session has processed."""
         self._follow(provider, event)
-        if self._captions is not None and (caption := caption_of(provider, event)) is not None:
+        if self._captions is not None and (caption := _caption_of(provider, event)) is not None:
             if caption.speaker == "user":
                 caption = replace(caption, text=self._live.masked(caption.text))
             show(self._captions, caption)
@@ -154,7 +149,6 @@ class EventHandler:
         live.dirty.set()
 
     def close(self) -> None:
-        """Cancel the timers."""
         for timer in self._late.values():
             timer.cancel()
 
@@ -391,24 +385,13 @@ class EventHandler:
     ) -> None:
         live, part = self._live, event.part
         live.recorder.seen(event, live.log.current)
+        told = {"name": part.tool_name, "call": part.tool_call_id}
         if isinstance(event, FunctionToolCallEvent):
             arguments = event.part.args_as_dict(raise_if_invalid=False)
-            live.hooks.tell(
-                provider.setup.context,
-                "tool_call",
-                name=event.part.tool_name,
-                call=part.tool_call_id,
-                arguments=arguments,
-            )
+            live.hooks.tell(provider.setup.context, "tool_call", **told, arguments=arguments)
         else:
             outcome = str(getattr(part, "outcome", "retried"))
-            live.hooks.tell(
-                provider.setup.context,
-                "tool_result",
-                name=part.tool_name,
-                call=part.tool_call_id,
-                outcome=outcome,
-            )
+            live.hooks.tell(provider.setup.context, "tool_result", **told, outcome=outcome)
             live.spawn(_checked(live))
             self._on_pause()
         live.dirty.set()
@@ -425,7 +408,7 @@ class EventHandler:
             notes, provider.notes = provider.notes, []
             if notes:
                 live.spawn(_tell_all(provider, notes))
-            live.spawn(_refreshed(provider))
+            live.spawn(provider.refresh())
             live.dirty.set()
             self._on_pause()
         elif isinstance(event, RealtimeSessionReconnectEvent):
@@ -458,11 +441,6 @@ async def _tell_all(provider: ProviderSession, notes: list[Note]) -> None:
         log.warning("a note could not be handed over: %s", type(error).__name__)
 
 
-async def _refreshed(provider: ProviderSession) -> None:
-    await provider.setup.refresh()
-    await provider.tell_changes()
-
-
 async def _send_typed(provider: ProviderSession) -> None:
     while provider.unsent:
         text = provider.unsent.pop(0)
@@ -487,3 +465,31 @@ async def _checked(live: CallState) -> None:
             await live.recorder.opened.learn_soon()
     except EchoicError as error:
         log.warning("a checkpoint of what is learned failed: %s", type(error).__name__)
+
+
+def _caption_of(provider: ProviderSession, event: RealtimeEvent) -> Caption | None:
+    """The caption of an event, once `provider` has processed it; None if the event adds no words."""
+    if isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
+        return _words_so_far(provider, event.index, event.part.speaker, final=isinstance(event, PartEndEvent))
+    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):
+        if event.delta.transcript is None:
+            return None
+        return _words_so_far(provider, event.index, event.delta.speaker, final=False)
+    return None
+
+
+def _words_so_far(
+    provider: ProviderSession, index: int, speaker: str | None, *, final: bool
+) -> Caption | None:
+    agent = provider.setup.agent.name
+    if speaker == "assistant":
+        utterance = provider.utterances.get(index)
+        if utterance is None or not utterance.trace.text:
+            return None
+        return Caption(
+            id=utterance.turn_id, speaker="agent", agent=agent, text=utterance.trace.text, final=final
+        )
+    said = provider.said.get(index)
+    if said is None or not said.text:
+        return None
+    return Caption(id=said.turn_id, speaker="user", agent=agent, text=said.text, final=final)

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pydantic_ai import RunContext, Tool
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -22,8 +21,6 @@ from pydantic_ai.messages import (
     ToolReturnPart,
     UserPromptPart,
 )
-from pydantic_ai.realtime import RealtimeModel
-from pydantic_ai.usage import RunUsage
 
 from echoic.english.slots import sentence_of, with_context
 from echoic.errors import EchoicError, InvalidInput
@@ -31,7 +28,6 @@ from echoic.memory.checkpoints import Checkpoint, PendingTool
 from echoic.memory.extraction import Summarizer
 from echoic.memory.user import UserMemory
 from echoic.prompt.block import estimate_tokens, framed, is_memory, parts_in, quoted
-from echoic.session.agents import FAILED, CallContext
 from echoic.session.playback import Utterance
 from echoic.types import Turn
 
@@ -77,7 +73,6 @@ def recent(
 
 
 def tokens_of(*messages: ModelMessage) -> int:
-    """Estimated tokens of messages."""
     texts = (_text_of(part) for message in messages for part in message.parts)
     return _MESSAGE_TOKENS * len(messages) + estimate_tokens(*texts)
 
@@ -148,15 +143,12 @@ def looked_up(part: object) -> str:
     return content if content and isinstance(content, str) and is_memory(content) else ""
 
 
-def without_standing(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """`messages` without what every new session is given: the memory block and the summary of the call.
+def _stands(part: object) -> bool:
+    """Whether every new session is given this: the memory block or the summary of the call.
 
     What recall found for a turn stays with that turn.
     """
-    return _without(messages, lambda part: _stands(looked_up(part)))
-
-
-def _stands(text: str) -> bool:
+    text = looked_up(part)
     return bool(text) and parts_in(text).keys().isdisjoint(_PASSING)
 
 
@@ -290,21 +282,6 @@ def settled(
     return done
 
 
-async def run_again(
-    tool: Tool[CallContext], pending: PendingTool, context: CallContext, model: RealtimeModel
-) -> Any:
-    """The result of a tool call that another process began; on failure, `FAILED`."""
-    schema = tool.function_schema
-    run: RunContext[CallContext] = RunContext(deps=context, model=model, usage=RunUsage())
-    run = replace(run, tool_call_id=pending.call, tool_name=pending.name)
-    try:
-        arguments = schema.validator.validate_python(dict(pending.arguments))
-        return await schema.call(arguments, run)
-    except Exception as error:  # noqa: BLE001 - the outermost frame of somebody else's code
-        log.warning("the tool %s failed when run again: %s", pending.name, type(error).__name__)
-        return FAILED
-
-
 def _is_the_callers(message: ModelMessage) -> bool:
     if not isinstance(message, ModelRequest):
         return False
@@ -347,6 +324,7 @@ def _silent(message: ModelMessage) -> ModelMessage:
 
 SUMMARY_TOKENS: Final = 400
 """Token limit of a summary."""
+_SUMMARY_CHARACTERS: Final = SUMMARY_TOKENS * 4
 _EVERY: Final = 8
 """Turns to evict before the model is asked again; until then they are quoted."""
 _AT_ONCE: Final = 100
@@ -398,14 +376,13 @@ class CallSummary:
         self._asking: asyncio.Task[None] | None = None
 
     def take_up(self, checkpoint: Checkpoint) -> None:
-        """Continue with the summary in a checkpoint."""
         self.text, self._evicted, self._told = checkpoint.summary, checkpoint.evicted, checkpoint.evicted
         if self._summarizer is not None and checkpoint.summary is not None:
             self._written, self._covers = checkpoint.summary, checkpoint.evicted
 
     def condensed(self, messages: Sequence[ModelMessage]) -> Condensed:
         """The part of `messages` that is handed on; `summarize` covers the rest."""
-        all_ = without_standing(messages)
+        all_ = _without(messages, _stands)
         kept = recent(all_, budget_tokens=self._budget)
         evicted = self._evicted + turns_in(all_[: len(all_) - len(kept)])
         return Condensed(messages=kept, evicted=evicted, tokens=tokens_of(*kept))
@@ -451,12 +428,10 @@ class CallSummary:
             self._asking = asyncio.create_task(self._ask(new), name="echoic-summary")
 
     async def settle(self) -> None:
-        """Wait for a pending request to the model."""
         if self._asking is not None:
             await asyncio.wait({self._asking})
 
     async def aclose(self) -> None:
-        """Cancel a pending request to the model."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
@@ -469,7 +444,10 @@ class CallSummary:
         except Exception as error:  # noqa: BLE001 - whatever a provider's client raises: facts and words do
             log.warning("a call could not be summarised: %s", type(error).__name__)
             return
-        self._written, self._covers = " ".join(written.split())[: _characters()], self._covers + len(turns)
+        self._written, self._covers = (
+            " ".join(written.split())[:_SUMMARY_CHARACTERS],
+            self._covers + len(turns),
+        )
         self._told = self.left_out  # so that the text is built again from it
 
     def _has(self, line: str) -> bool:
@@ -480,7 +458,7 @@ def with_summary(messages: Sequence[ModelMessage], summary: str | None) -> list[
     """`messages`, preceded by the summary of earlier ones."""
     if not summary:
         return list(messages)
-    lines = [quoted(line, _characters()) for line in summary.splitlines()]
+    lines = [quoted(line, _SUMMARY_CHARACTERS) for line in summary.splitlines()]
     told = framed(_SUMMARY, [_OPENING, *(f"- {line}" for line in lines if line)])
     return [ModelRequest(parts=[UserPromptPart(told)]), *messages]
 
@@ -504,10 +482,6 @@ def _packed(facts: Sequence[str], turns: Sequence[Turn]) -> list[str]:
             break
         said.append(" ".join(line.split()))
     return [*lines, *reversed(said)]
-
-
-def _characters() -> int:
-    return SUMMARY_TOKENS * 4
 
 
 def given_in(messages: Sequence[ModelMessage]) -> list[tuple[str, str, str]]:

@@ -8,23 +8,17 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
-
-from pydantic_ai.messages import PartDeltaEvent, PartEndEvent, PartStartEvent, SpeechPart, SpeechPartDelta
-from pydantic_ai.realtime import RealtimeEvent
+from typing import TYPE_CHECKING, Any, Literal
 
 from echoic.memory.concurrency import stop_tasks
-from echoic.session.provider import ProviderSession
 
 if TYPE_CHECKING:
     from echoic.session.agents import CallContext
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 What = Literal[
     "session_start",
@@ -68,7 +62,6 @@ class CallHooks:
         self._task: asyncio.Task[None] | None = None
 
     def tell(self, context: CallContext, what: What, **details: Any) -> None:
-        """Add an event to the queue for the listener."""
         if self._listener is None:
             return
         self._waiting.put_nowait((context, Event(what=what, details=MappingProxyType(details))))
@@ -131,62 +124,3 @@ def show(captions: Captions, caption: Caption) -> None:
         captions(caption)
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - somebody else's code
         log.warning("captions failed: %s", type(error).__name__)
-
-
-def caption_of(provider: ProviderSession, event: RealtimeEvent) -> Caption | None:
-    """The caption of an event, once `provider` has processed it; None if the event adds no words."""
-    if isinstance(event, (PartStartEvent, PartEndEvent)) and isinstance(event.part, SpeechPart):
-        return _caption(provider, event.index, event.part.speaker, final=isinstance(event, PartEndEvent))
-    if isinstance(event, PartDeltaEvent) and isinstance(event.delta, SpeechPartDelta):
-        if event.delta.transcript is None:
-            return None
-        return _caption(provider, event.index, event.delta.speaker, final=False)
-    return None
-
-
-def _caption(provider: ProviderSession, index: int, speaker: str | None, *, final: bool) -> Caption | None:
-    agent = provider.setup.agent.name
-    if speaker == "assistant":
-        utterance = provider.utterances.get(index)
-        if utterance is None or not utterance.trace.text:
-            return None
-        return Caption(
-            id=utterance.turn_id, speaker="agent", agent=agent, text=utterance.trace.text, final=final
-        )
-    said = provider.said.get(index)
-    if said is None or not said.text:
-        return None
-    return Caption(id=said.turn_id, speaker="user", agent=agent, text=said.text, final=final)
-
-
-class CallTasks:
-    """Background work that must end before the call does."""
-
-    def __init__(self) -> None:
-        self._in_flight: set[asyncio.Task[Any]] = set()
-
-    async def in_flight(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work`; the call is not over before it is done."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._in_flight.add(task)
-        try:
-            return await work
-        finally:
-            self._in_flight.discard(task)
-
-    def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run `work` in the background."""
-        task = asyncio.ensure_future(work)
-        self._in_flight.add(task)
-        task.add_done_callback(self._in_flight.discard)
-        return task
-
-    async def durably(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work`, which finishes even if the waiting task is cancelled."""
-        return await asyncio.shield(self.later(work))
-
-    async def settle(self, timeout_s: float) -> None:
-        """Wait for work in progress, until the timeout."""
-        if self._in_flight:
-            await asyncio.wait(self._in_flight, timeout=timeout_s)

@@ -8,15 +8,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic_ai import RunContext
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.realtime import RealtimeEvent, RealtimeModel
+from pydantic_ai.usage import RunUsage
 
 from echoic.errors import NotOpen
 from echoic.memory.checkpoints import Checkpoint, PendingTool, kept_of_earlier_calls
-from echoic.session.agents import LATE, CallContext, VoiceAgent
+from echoic.session.agents import FAILED, LATE, CallContext, VoiceAgent
 from echoic.session.call_state import CallState, Confidences, Session, State
 from echoic.session.event_handler import EventHandler
-from echoic.session.history import read, run_again, settled, with_summary, without_requests
+from echoic.session.history import read, settled, with_summary, without_requests
 from echoic.session.hooks import CallHooks, Captions, Listener
 from echoic.session.playback import Playback
 from echoic.session.provider import ProviderSession
@@ -55,11 +57,18 @@ async def taken_up(
 
 
 async def _again(tool: PendingTool, agent: VoiceAgent, context: CallContext, model: RealtimeModel) -> Any:
+    """The result of a tool call that another process began; on failure, what the model is told of it."""
+    schema, limit = agent.toolbox[tool.name].function_schema, asyncio.timeout(agent.tool_timeout_s)
+    run: RunContext[CallContext] = RunContext(deps=context, model=model, usage=RunUsage())
+    run = replace(run, tool_call_id=tool.call, tool_name=tool.name)
     try:
-        async with asyncio.timeout(agent.tool_timeout_s):
-            return await run_again(agent.toolbox[tool.name], tool, context, model)
-    except TimeoutError:
-        return LATE
+        async with limit:
+            return await schema.call(schema.validator.validate_python(dict(tool.arguments)), run)
+    except Exception as error:  # noqa: BLE001 - the outermost frame of somebody else's code
+        if limit.expired():
+            return LATE
+        log.warning("the tool %s failed when run again: %s", tool.name, type(error).__name__)
+        return FAILED
 
 
 GOES_ON: Final = frozenset({"left", "lost", "suspended"})
@@ -71,16 +80,7 @@ STAYS_UP: Final = frozenset({"lost", "suspended", "taken over"})
 class CallLifecycle:
     """Opens one session, transfers it and ends it.
 
-    Args:
-        session: the session.
-        service: the open memory service.
-        agent: the agent that begins.
-        model: the default model of agents.
-        listener: receives events.
-        resumed: the checkpoint to resume from; None for a new call.
-        call: the provider's WebRTC call, if audio goes directly between provider and caller.
-        captions: receives what is being said.
-        on_closed: called once the session has ended.
+    `agent` begins; `call` is the provider's WebRTC call, if audio goes directly between provider and caller.
     """
 
     def __init__(
@@ -132,14 +132,12 @@ class CallLifecycle:
 
     @property
     def live(self) -> CallState:
-        """The shared state of the call."""
         if self._live is None:
             raise NotOpen("the call has not started; use `async with session`")
         return self._live
 
     @property
     def handler(self) -> EventHandler:
-        """The handler of the provider's events."""
         assert self._handler is not None
         return self._handler
 
@@ -199,7 +197,6 @@ class CallLifecycle:
             await self._collector.caught_up(within_s)
 
     def become(self, state: State) -> None:
-        """Change the state and tell listeners."""
         self.state = state
         if self._live is not None and self._live.providers:
             self._live.hooks.tell(self._live.provider.setup.context, "state", state=state)
@@ -265,7 +262,6 @@ class CallLifecycle:
             await self.close("lost", keep_checkpoint=True)
 
     async def _let_go(self) -> None:
-        """Close everything that is open."""
         if self._live is not None:
             await self._live.recall.aclose()
             await self._live.recorder.call_summary.aclose()

@@ -310,7 +310,9 @@ class SpokenReply:
 
     id: str
     """The id of its turn."""
-    said_at: datetime
+    characters_per_s: float
+    """The speed of speech, where the channel does not report what it played."""
+    said_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     pieces: list[tuple[str, float]] = field(default_factory=list)
     """Each text and when it was sent, in monotonic seconds."""
     played: str = ""
@@ -329,33 +331,19 @@ class SpokenReply:
 
     @property
     def text(self) -> str:
-        """Everything sent so far."""
         return "".join(text for text, _ in self.pieces)
-
-    def sent(self, text: str, now: float, *, apart: bool) -> None:
-        """Record that `text` was sent to the line: as a piece of its own, or appended to the last."""
-        self.apart = apart
-        if self.pieces and not apart:
-            last, began = self.pieces[-1]
-            self.pieces[-1] = (last + text, began)
-        else:
-            self.pieces.append((text, now))
-
-    def report(self, text: str) -> None:
-        """Record that the line has played `text`."""
-        self.played += text
-        self.reported = True
 
     def kept(self, heard: str) -> str:
         """The part of `heard` that may be stored."""
         return "" if self.unkept.startswith(heard) else heard.removeprefix(self.unkept)
 
-    def ends(self, characters_per_s: float) -> float:
+    @property
+    def ends(self) -> float:
         """When it will have been spoken, by the speed of speech."""
         last, began = self.pieces[-1] if self.pieces else ("", 0.0)
-        return began + len(last) / characters_per_s
+        return began + len(last) / self.characters_per_s
 
-    def sounds(self, now: float, characters_per_s: float, *, likely: bool = True) -> bool:
+    def sounds(self, now: float, *, likely: bool = True) -> bool:
         """Whether, at the monotonic time `now`, more of it is still to be heard although the next reply was
         sent.
 
@@ -364,17 +352,17 @@ class SpokenReply:
         if self.apart or (self.reported and says(self.played, self.text)):
             return False
         if likely:
-            return self.overtaken and self.ends(characters_per_s) > now
-        return self.left_s(now, characters_per_s) > 0
+            return self.overtaken and self.ends > now
+        return self.left_s(now) > 0
 
-    def left_s(self, now: float, characters_per_s: float) -> float:
+    def left_s(self, now: float) -> float:
         """Seconds that it may still be heard, at the slowest; 0 once the line reported all of it."""
         if self.reported and says(self.played, self.text):
             return 0.0
-        slowest = self.ends(characters_per_s) + len(self.text) / characters_per_s * (_SLOWEST - 1)
+        slowest = self.ends + len(self.text) / self.characters_per_s * (_SLOWEST - 1)
         return max(0.0, slowest - now)
 
-    def so_far(self, now: float, characters_per_s: float) -> str:
+    def so_far(self, now: float) -> str:
         """The beginning of the reply that was heard by now: as reported, else by the speed of speech."""
         if self.reported:
             return heard_part(self.text, self.played)
@@ -382,43 +370,7 @@ class SpokenReply:
             return ""
         last, began = self.pieces[-1]
         before = "".join(text for text, _ in self.pieces[:-1])
-        return (before + estimated_part(last, now - began, characters_per_s)).rstrip()
-
-
-def cut_in(
-    before: Sequence[SpokenReply], last: SpokenReply | None, until: str, now: float, characters_per_s: float
-) -> list[str]:
-    """The part heard of each reply when the caller interrupted at the text `until`.
-
-    The channel does not say which reply that was. It is found by its words and, if several replies contain
-    them, by time: the first that can still be playing. Nothing was heard of the replies after it.
-
-    Args:
-        before: replies sent in full, in spoken order.
-        last: the reply after them, which may be incomplete; None if there is none.
-        until: the text played when the caller interrupted; may be empty.
-        now: monotonic time in seconds.
-        characters_per_s: the speed of speech.
-    """
-    newest = [last] if last is not None else []
-    for likely in (True, False):
-        lately = [one for one in before if one.sounds(now, characters_per_s, likely=likely)] + newest
-        said = "\n".join(one.text for one in lately)
-        if says(said, until):
-            break
-    left = len(heard_part(said, until))
-    if not left:  # nothing of the last one; how much of those before it is not reported
-        return [*broken_off(before, now, characters_per_s), *("" for _ in newest)]
-    heard: dict[str, str] = {}
-    for one in lately:
-        heard[one.id] = one.text[: max(0, left)]
-        left -= len(one.text) + 1
-    return [heard.get(one.id, one.text) for one in (*before, *newest)]
-
-
-def broken_off(before: Sequence[SpokenReply], now: float, characters_per_s: float) -> list[str]:
-    """The part heard by now of each of these replies, when another follows."""
-    return [one.so_far(now, characters_per_s) if one.overtaken else one.text for one in before]
+        return (before + estimated_part(last, now - began, self.characters_per_s)).rstrip()
 
 
 class TextPlayback:
@@ -435,34 +387,47 @@ class TextPlayback:
         self._before: list[tuple[SpokenReply, object]] = []
         """Earlier replies, recorded as heard and perhaps still to be spoken, with their recorder."""
 
+    def begin(self, name: str, exchange: Exchange) -> SpokenReply:
+        """A reply is being made; `name` is the id of its turn."""
+        self.reply = SpokenReply(id=name, characters_per_s=self._speed, exchange=exchange)
+        return self.reply
+
     def sent(self, text: str, *, apart: bool) -> SpokenReply | None:
-        """Record that `text` was sent to the line; returns the reply in progress, if there is one."""
+        """Record that `text` was sent to the line, as a piece of its own (`apart`) or appended to the last;
+        returns the reply in progress, if there is one.
+        """
         if self.reply is None or not text:
             return None
         now = time.monotonic()
         if not apart:  # it is spoken after what was sent before
-            now = max([now, *(one.ends(self._speed) for one, _ in self._before if one.overtaken)])
-        self.reply.sent(text, now, apart=apart)
-        return self.reply
+            now = max([now, *(one.ends for one, _ in self._before if one.overtaken)])
+        reply = self.reply
+        reply.apart = apart
+        if reply.pieces and not apart:
+            last, began = reply.pieces[-1]
+            reply.pieces[-1] = (last + text, began)
+        else:
+            reply.pieces.append((text, now))
+        return reply
 
     def played(self, text: str) -> None:
-        """Record that the line has played `text`."""
         now = time.monotonic()
-        before = (one for one, _ in self._before if one.sounds(now, self._speed))
+        before = (one for one, _ in self._before if one.sounds(now))
         sounding = next(before, self.reply)
         if sounding is not None:
-            sounding.report(text)
+            sounding.played += text
+            sounding.reported = True
 
     def left_s(self) -> float:
         """Seconds that the reply may still be heard; 0 once the line reported that all of it was played."""
-        return self.reply.left_s(time.monotonic(), self._speed) if self.reply is not None else 0.0
+        return self.reply.left_s(time.monotonic()) if self.reply is not None else 0.0
 
     def so_far(self) -> tuple[str, float]:
         """The part of the reply in progress heard by now, and seconds until all of it will be."""
         if self.reply is None:
             return "", 0.0
         now = time.monotonic()
-        return self.reply.so_far(now, self._speed), max(0.0, self.reply.ends(self._speed) - now)
+        return self.reply.so_far(now), max(0.0, self.reply.ends - now)
 
     def pass_by(self, reply: SpokenReply, owner: object, *, overtaken: bool) -> None:
         """The next reply follows `reply`, which `owner` recorded as heard."""
@@ -477,19 +442,33 @@ class TextPlayback:
         return earlier
 
     def cut_in(self, earlier: Sequence[SpokenReply], until: str, at: float) -> list[tuple[SpokenReply, str]]:
-        """What was heard of `earlier` and the reply in progress when the caller interrupted; see `cut_in`."""
-        return self._paired(earlier, cut_in(earlier, self.reply, until, at, self._speed))
+        """What was heard of `earlier` and the reply in progress when the caller interrupted.
+
+        The channel says that it had played `until`, but not in which reply. That is found by its words and,
+        if several replies contain them, by time: the first that can still be playing. Nothing was heard of
+        the replies after it. `at` is monotonic time in seconds.
+        """
+        newest = [self.reply] if self.reply is not None else []
+        for likely in (True, False):
+            lately = [one for one in earlier if one.sounds(at, likely=likely)] + newest
+            said = "\n".join(one.text for one in lately)
+            if says(said, until):
+                break
+        left = len(heard_part(said, until))
+        if not left:  # nothing of the last one; how much of those before it is not reported
+            return self.broken_off(earlier, "", at)
+        heard: dict[str, str] = {}
+        for one in lately:
+            heard[one.id] = one.text[: max(0, left)]
+            left -= len(one.text) + 1
+        return [(one, heard.get(one.id, one.text)) for one in (*earlier, *newest)]
 
     def broken_off(
         self, earlier: Sequence[SpokenReply], last: str, at: float
     ) -> list[tuple[SpokenReply, str]]:
         """What was heard of `earlier`, and of `last` of the reply in progress, when the connection broke."""
-        return self._paired(earlier, [*broken_off(earlier, at, self._speed), last])
-
-    def _paired(self, earlier: Sequence[SpokenReply], parts: Sequence[str]) -> list[tuple[SpokenReply, str]]:
-        replies = [*earlier, *([self.reply] if self.reply is not None else [])]
-        return list(zip(replies, parts, strict=False))
+        heard = [(one, one.so_far(at) if one.overtaken else one.text) for one in earlier]
+        return heard if self.reply is None else [*heard, (self.reply, last)]
 
     def clear(self) -> None:
-        """Drop all words."""
         self.reply, self._before = None, []

@@ -82,7 +82,6 @@ class ProviderProfile:
 
     @classmethod
     def of(cls, model: RealtimeModel) -> ProviderProfile:
-        """The profile of a PydanticAI model."""
         known: RealtimeModelProfile = model.profile
         manual = bool(known.get("supports_manual_turn_control"))
         return cls(
@@ -184,20 +183,12 @@ class ProviderSetup:
         """The memory block as the model has it now."""
         return "" if self.memory is None else "\n".join(self.memory.texts.values())
 
-    async def refresh(self) -> None:
-        """Update the memory capability, if there is one."""
-        if self.memory is not None:
-            await self.memory.refresh()
-
 
 class ProviderSession:
     """One provider session: `open`, talk through `session`, then `stop`.
 
-    Args:
-        name: unique among the provider sessions of all calls.
-        setup: what it is opened with.
-        playback: where audio goes.
-        on_event: called with each event after the session has processed it; must not wait.
+    `name` is unique among the provider sessions of all calls. `on_event` is called with each event after the
+    session has processed it, and must not wait.
     """
 
     def __init__(
@@ -254,7 +245,6 @@ class ProviderSession:
 
     @property
     def is_open(self) -> bool:
-        """Whether the session is connected."""
         return self._session is not None and not self._session.closed
 
     async def open(self) -> None:
@@ -280,14 +270,19 @@ class ProviderSession:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def tell_changes(self) -> None:
-        """Tell the model now what changed in its memory, unless it is speaking or a note would end its reply.
+    async def refresh(self) -> None:
+        """Look up what the agent is to know, and tell the model now what changed, unless it is speaking or a
+        note would end its reply.
 
         That also happens after each response, but a change learned just after one would miss the next
         response.
         """
-        if self.is_open and not (self.speaking or self.holds_notes) and self.setup.memory is not None:
-            await self.setup.memory.tell(self.session)
+        memory = self.setup.memory
+        if memory is None:
+            return
+        await memory.refresh()
+        if self.is_open and not (self.speaking or self.holds_notes):
+            await memory.tell(self.session)
 
     @property
     def holds_notes(self) -> bool:
@@ -320,7 +315,6 @@ class ProviderSession:
         return [*before, *seeded, *as_heard(new, self.utterances.values(), so_far=so_far)]
 
     def pending_tools(self) -> tuple[PendingTool, ...]:
-        """Tool calls without a result."""
         answered: set[str] = set()
         calls = dict(self._calls)  # an unfinished response is not in the history yet
         for message in self.all_messages():
@@ -474,7 +468,6 @@ class ProviderSession:
             said.text, said.final = part.transcript or said.text, said.final or ended
 
     def typed(self, text: str) -> CallerUtterance:
-        """Record what the caller typed."""
         number = -1 - sum(index < 0 for index in self.said)
         said = self.said[number] = CallerUtterance(
             memory_id("turn", self.name, "user", str(number)), text, final=True
@@ -501,7 +494,8 @@ class ProviderSession:
         if delta.transcript is not None:
             utterance.trace.wrote(delta.transcript)
         for stamp in delta.timestamps or ():
-            utterance.trace.stamps.append(_stamp(stamp))
+            end_ms = stamp.start_ms + stamp.duration_ms
+            utterance.trace.stamps.append(Stamp(text=stamp.text, start_ms=stamp.start_ms, end_ms=end_ms))
         if delta.audio_chunk:
             utterance.trace.sounded(len(delta.audio_chunk))
             self._sounding[id(delta.audio_chunk)] = (utterance, delta.audio_chunk)
@@ -548,7 +542,3 @@ class ProviderSession:
 
 def _is_exhausted(session: RealtimeSession) -> bool:
     return bool(getattr(session, "_stream_exhausted", False))
-
-
-def _stamp(stamp: Any) -> Stamp:
-    return Stamp(text=stamp.text, start_ms=stamp.start_ms, end_ms=stamp.start_ms + stamp.duration_ms)

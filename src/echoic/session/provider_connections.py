@@ -60,16 +60,7 @@ _NO_LIMIT: Final = UsageLimits(request_limit=None)
 
 
 class ProviderConnections:
-    """The provider connections of one session.
-
-    Args:
-        session: the session.
-        service: the open memory service.
-        model: the default model of agents.
-        confidences: receives the recogniser's confidence.
-        call: the provider's WebRTC call, if audio goes directly between provider and caller.
-        on_event: called with each event of a connection.
-    """
+    """The provider connections of one session; `call` is as for `CallLifecycle`."""
 
     def __init__(
         self,
@@ -204,7 +195,6 @@ class ProviderConnections:
             await self._session.prompt(first)
 
     async def leave(self, provider: ProviderSession) -> None:
-        """Run the exit hook of an agent."""
         await run_hook(provider.setup.agent.on_exit, provider.setup.context, "on_exit")
 
     async def transfer(self, live: CallState, agent: VoiceAgent) -> None:
@@ -232,16 +222,13 @@ class ProviderConnections:
             await new.stop()  # hung up meanwhile: nobody else knows of the new session yet
             raise
         _note_transfer(live, old, context, 1000 * (time.perf_counter() - began))
-        await self._finish(live, old)
-        await _tell_farewell(live, old, new, known)
-        await self.enter(new, history=history)
-        live.dirty.set()
-
-    async def _finish(self, live: CallState, old: ProviderSession) -> None:
-        """Let the previous agent finish its sentence, then close its connection."""
+        # the previous agent finishes its sentence
         await _until(lambda: not old.speaking or not old.is_open, live.settings.farewell_s)
         await self.leave(old)
         await old.stop()
+        await _tell_farewell(live, old, new, known)
+        await self.enter(new, history=history)
+        live.dirty.set()
 
     async def reattach(self, live: CallState, agent: VoiceAgent) -> None:
         """Transfer a WebRTC call to `agent`.
@@ -282,13 +269,9 @@ def _said_on_return(agent: VoiceAgent, history: Sequence[ModelMessage]) -> str |
     """What the agent of a resumed call is asked to say first."""
     if not without_requests(history):  # nobody had said anything yet
         return agent.greeting
-    return GO_ON if _is_unanswered(history) else None
-
-
-def _is_unanswered(history: Sequence[ModelMessage]) -> bool:
-    """Whether the agent did not have the last word."""
-    last = history[-1] if history else None
-    return isinstance(last, ModelRequest) or getattr(last, "state", "complete") == "interrupted"
+    last = history[-1]
+    unanswered = isinstance(last, ModelRequest) or last.state == "interrupted"
+    return GO_ON if unanswered else None
 
 
 def _note_transfer(live: CallState, old: ProviderSession, context: CallContext, gap_ms: float) -> None:

@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
 
 from echoic.capability.talker import history_of
-from echoic.checks import storable
 from echoic.errors import EchoicError, InvalidInput, WriteConflict
 from echoic.memory.assurance import SENSITIVITIES, Sensitivity, visibility_of
 from echoic.memory.checkpoints import (
@@ -143,7 +142,6 @@ class CallRecorder:
 
     @property
     def durable(self) -> bool:
-        """Whether any of the call is in the store."""
         return self.kept > 0
 
     @property
@@ -284,12 +282,10 @@ class CallRecorder:
     # -- the record
 
     def note_end(self, reason: str) -> None:
-        """Record that the call ended, at least in this process."""
         self.log.call.ended_at, self.log.call.reason = datetime.now(UTC), reason
         self.log.changed()
 
     def voiced_by(self, provider: str, model: str) -> None:
-        """Record the voice model that speaks in the call."""
         self._model = self.log.call.provider, self.log.call.model = provider, model
         self.log.changed()
 
@@ -383,8 +379,7 @@ class CallRecorder:
                 return
             checkpoint = None
             if self._checkpoints:
-                unkept = [*self.turns[self._durable :], *saying] if self.words else []
-                made = await self._checkpoint(agent, self._condensed(messages, saying), unkept)
+                made = await self._checkpoint(agent, messages, saying)
                 checkpoint = replace(made, pending=tuple(pending), resumption=resumption)
             await self._write(checkpoint)
 
@@ -555,7 +550,6 @@ class CallRecorder:
         return claimed
 
     async def _go_on_recording(self) -> None:
-        """Continue the record that an earlier process wrote."""
         store, scope = self.memory.backing_store, self.memory.scope
         known = await read_call(store, scope, self.name)
         before: list[Exchange] = await read_exchanges(store, scope, self._conversation, self.name)
@@ -572,10 +566,13 @@ class CallRecorder:
         evicted = self.call_summary.left_out + len(said) - turns_in(condensed.messages)
         return replace(condensed, evicted=evicted)
 
-    async def _checkpoint(self, agent: str, condensed: Condensed, unkept: Sequence[Turn]) -> Checkpoint:
-        call_summary = self.call_summary
-        await call_summary.summarize(condensed.evicted)
-        summary = call_summary.text if condensed.evicted else None
+    async def _checkpoint(
+        self, agent: str, messages: Sequence[ModelMessage], saying: Sequence[Turn]
+    ) -> Checkpoint:
+        unkept = [*self.turns[self._durable :], *saying] if self.words else []
+        condensed = self._condensed(messages, saying)
+        await self.call_summary.summarize(condensed.evicted)
+        summary = self.call_summary.text if condensed.evicted else None
         return Checkpoint(
             session=self.name,
             conversation=self._conversation,
@@ -608,7 +605,6 @@ class CallRecorder:
         return self.keeping
 
     def _lose(self, why: Lost) -> None:
-        """Stop storing this call."""
         log.warning("nothing more of a call is kept: it was %s", why)
         self.keeping, self.lost = False, why
 
@@ -625,9 +621,3 @@ class CallRecorder:
 
 class CallOver(Exception):
     """The call was completed before; what arrives now is a replay."""
-
-
-def turn_of(said: str, speaker: str, name: str, confidence: float | None = None) -> Turn:
-    """A turn that was just said."""
-    sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
-    return Turn(speaker=speaker, text=storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))

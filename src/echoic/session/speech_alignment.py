@@ -467,7 +467,6 @@ class SpeechTrace:
             self.pauses.append((float(since), float(self._listened_ms)))
 
     def arrived(self) -> Arrivals:
-        """What arrived so far."""
         pauses = list(self.pauses)
         since = self._quiet_since_ms
         if since is not None and self._listened_ms - since >= PAUSE_MS:
@@ -557,11 +556,8 @@ def heard_part(said: str, until: str) -> str:
         last = start + len(wanted) - 1
     else:
         # the last word may be cut or spelled differently: take the longest common beginning
-        last = (
-            max(_agreeing(names, wanted, at) for at in range(len(names)) if names[at] == wanted[0])
-            if (wanted[0] in names)
-            else -1
-        )
+        begun = (at for at, name in enumerate(names) if name == wanted[0])
+        last = max((_agreeing(names, wanted, at) for at in begun), default=-1)
     return _with_signs(said, words[last][1]) if last >= 0 else ""
 
 

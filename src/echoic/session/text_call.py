@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import AbstractCapability
@@ -31,9 +31,9 @@ from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart
 from echoic.session.call_record import Exchange
 from echoic.session.history import trimmed
-from echoic.session.hooks import CallTasks, Caption, Captions, show
+from echoic.session.hooks import Caption, Captions, show
 from echoic.session.playback import SpokenReply, TextPlayback
-from echoic.session.recorder import CallOver, CallRecorder, turn_of
+from echoic.session.recorder import CallOver, CallRecorder
 from echoic.session.text_runner import TextRunner
 from echoic.session.turn_recall import CallRecall, MemoryInTurn
 from echoic.types import Turn
@@ -46,12 +46,13 @@ _RECALL_MS: Final = 1500.0
 _MAX_PARTIAL: Final = 1000
 """Characters of an interim transcript that are searched for."""
 
+T = TypeVar("T")
 Out = Callable[[str], Awaitable[None]]
 Excuse = Literal["failed", "too_long", "left"]
 """Why something else is said instead of a reply: a failure, a timeout, or the agent hung up silently."""
 
 
-class TextCall(CallTasks):
+class TextCall:
     """A call whose words arrive and leave as text. For one event loop; `serve` sets the caller.
 
     Args:
@@ -75,8 +76,8 @@ class TextCall(CallTasks):
         summarizer: Summarizer | None = None,
         captions: Captions | None = None,
     ) -> None:
-        super().__init__()
         self.name = name
+        self._in_flight: set[asyncio.Task[Any]] = set()  # what must end before the call does
         self.talk = TextRunner(agents=agents, conversation=name)
         self._give_up_s, self._recall_ms = give_up_s, recall_ms
         self._summarizer, self._captions = summarizer, captions
@@ -148,7 +149,6 @@ class TextCall(CallTasks):
 
     @property
     def over(self) -> bool:
-        """Whether the call has ended."""
         return self._ending is not None
 
     # -- overridden by channels
@@ -191,6 +191,34 @@ class TextCall(CallTasks):
     def _more(self, agent: str) -> Sequence[AbstractCapability[Any]]:  # noqa: ARG002 - for those who derive
         """Additional instructions for `agent`."""
         return ()
+
+    # -- work beside the replies
+
+    async def in_flight(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await `work`; the call is not over before it is done."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._in_flight.add(task)
+        try:
+            return await work
+        finally:
+            self._in_flight.discard(task)
+
+    def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run `work` in the background."""
+        task = asyncio.ensure_future(work)
+        self._in_flight.add(task)
+        task.add_done_callback(self._in_flight.discard)
+        return task
+
+    async def durably(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await `work`, which finishes even if the waiting task is cancelled."""
+        return await asyncio.shield(self.later(work))
+
+    async def settle(self, timeout_s: float) -> None:
+        """Wait for work in progress, until the timeout."""
+        if self._in_flight:
+            await asyncio.wait(self._in_flight, timeout=timeout_s)
 
     # -- a turn
 
@@ -265,9 +293,7 @@ class TextCall(CallTasks):
         heard = turn_of(said, "user", f"{self._id(turn)}:user", confidence)
         exchange = await self._take_in(heard, self._came_at)
         self._unanswered.pop(turn, None)
-        self.playback.reply = SpokenReply(
-            id=f"{self._id(turn)}:agent", said_at=datetime.now(UTC), exchange=exchange
-        )
+        reply = self.playback.begin(f"{self._id(turn)}:agent", exchange)
         if own:
             await out(own)
             return
@@ -277,10 +303,10 @@ class TextCall(CallTasks):
             await self._run(said, _noting(before, out), memory)
         except Restart as why:
             self.leaving.clear()
-            self.playback.reply.unkept = "".join(before)  # spoken, but from another person's memory
-            self.playback.reply.exchange = None
+            reply.unkept = "".join(before)  # spoken, but from another person's memory
+            reply.exchange = None
             await self._restart(why)
-            self.playback.reply.exchange = self.recorder.begin(heard, self.talk.current, self._came_at)
+            reply.exchange = self.recorder.begin(heard, self.talk.current, self._came_at)
             await self._run(said, out, MemoryInTurn(self.memory, said, self.name))
 
     async def _screen(self, said: str, turn: str) -> tuple[str, str]:
@@ -343,7 +369,6 @@ class TextCall(CallTasks):
 
     @property
     def usage(self) -> RunUsage:
-        """The token usage of its models."""
         return self.talk.usage
 
     def capabilities(self, agent: str) -> tuple[CallerMemory, Sequence[AbstractCapability[Any]]]:
@@ -378,7 +403,6 @@ class TextCall(CallTasks):
         await self._restart(why)
 
     def transferred(self, agent: str) -> None:
-        """Record that another agent speaks from now on."""
         self.talk.current = agent
 
     # -- what was heard
@@ -395,7 +419,6 @@ class TextCall(CallTasks):
             self._save_soon()
 
     def played(self, text: str) -> None:
-        """Record that the line has played `text`."""
         self.playback.played(text)
 
     async def barge_in(self, until: str) -> None:
@@ -576,3 +599,9 @@ def _noting(words: list[str], out: Out) -> Out:
         await out(text)
 
     return noted
+
+
+def turn_of(said: str, speaker: str, name: str, confidence: float | None = None) -> Turn:
+    """A turn that was just said."""
+    sure = confidence if confidence is not None and 0 <= confidence <= 1 else None
+    return Turn(speaker=speaker, text=storable(said), confidence=sure, id=name, said_at=datetime.now(UTC))

@@ -49,7 +49,7 @@ class TextRunner:
     """The agent that serves."""
     recorder: CallRecorder | None = None
     """Records tool calls and transfers."""
-    _start: int = 0
+    start: int = 0
     """The index in the history at which the last reply begins."""
     _next: str | None = None
     """The agent that continues the reply."""
@@ -61,7 +61,6 @@ class TextRunner:
 
     @property
     def agent(self) -> Agent[Any, str]:
-        """The agent that serves."""
         return self.agents[self.current]
 
     @property
@@ -72,11 +71,6 @@ class TextRunner:
             return model.system, model.model_name
         provider, _, name = str(model or "").partition(":")
         return provider, name
-
-    @property
-    def start(self) -> int:
-        """The index in the history at which the last reply begins."""
-        return self._start
 
     def transfer(self, agent: str) -> None:
         """Have `agent` continue the current reply once its tools have returned.
@@ -95,7 +89,7 @@ class TextRunner:
         If it is closed early, the run is cancelled and the history holds what there was of it. After an error
         the history is unchanged.
         """
-        before, self._start, self._next = self.history, len(self.history), None
+        before, self.start, self._next = self.history, len(self.history), None
         said: str | None = prompt
         last = ""
         while True:
@@ -120,16 +114,14 @@ class TextRunner:
                             yield piece.text
             except (asyncio.CancelledError, GeneratorExit):
                 self._take(events, base, first=first)
-                if len(self.history) == self._start:  # the run had not begun
+                if len(self.history) == self.start:  # the run had not begun
                     self.ask(prompt)
                 raise
             except BaseException:
                 self.history = before
                 raise
             self._take(events, base, first=first)
-            if self._next is None:
-                return
-            if not self._hand_over(self._next):
+            if self._next is None or not self._hand_over(self._next):
                 return
             said = None
 
@@ -141,18 +133,17 @@ class TextRunner:
         self.history = trimmed(self.history, start, heard)
 
     def ask(self, prompt: str) -> None:
-        """Record that the caller said `prompt` and was not answered."""
         self.history = [*self.history, ModelRequest(parts=[UserPromptPart(prompt)])]
 
     def forget(self) -> None:
         """Clear the history: another caller is speaking."""
-        self.history, self._start = [], 0
+        self.history, self.start = [], 0
 
     def resume(self, agent: str, history: Sequence[ModelMessage]) -> None:
         """Continue after an earlier process."""
         self.current = agent if agent in self.agents else self.current
         self.history = list(history)
-        self._start = len(self.history)
+        self.start = len(self.history)
 
     # -- inside
 
@@ -160,7 +151,6 @@ class TextRunner:
         others = tuple(name for name in self.agents if name != self.current)
         if not others:
             return []
-
         return [FunctionToolset([transfer_tool(others, self.transfer, _HANDED_OVER)], id="transfer")]
 
     async def _until_transfer(self, events: Any) -> AsyncGenerator[Any, None]:
@@ -196,5 +186,5 @@ class TextRunner:
         with contextlib.suppress(UserError):  # the run had not begun
             self.history = events.all_messages()
             if first:  # the run may have merged earlier messages, so the index is counted from the end
-                self._start = len(self.history) - len(events.new_messages())
+                self.start = len(self.history) - len(events.new_messages())
             self.usage += events.usage

@@ -40,9 +40,6 @@ from echoic.types import Memory, Scope, Turn
 
 log = logging.getLogger(__name__)
 
-NOTHING: Final = Turn(speaker="agent", text="-")
-"""Placeholder for a part without words."""
-
 
 def resumption_of(provider: ProviderSession) -> str | None:
     """The handle Gemini gave for this session, if any. Nothing depends on it.
@@ -142,7 +139,6 @@ def note_turn(exchange: Exchange, turn: Turn, utterance: Utterance | None) -> No
 
 
 def text_of(part: Any) -> str:
-    """The words of a part."""
     if isinstance(part, SpeechPart):
         return part.transcript or ""
     content = part.content
@@ -175,11 +171,8 @@ class _Ripe:
 class TurnCollector:
     """Runs the task that stores the turns of one call.
 
-    Args:
-        live: the call.
-        exchange_of: the exchange of a turn, by the turn's id.
-        end: ends the session: the caller is silent for too long, or the call was forgotten, or it continues
-            in another process or for another caller.
+    It calls `end` if the caller is silent for too long, or the call was forgotten or continues in another
+    process or for another caller.
     """
 
     def __init__(
@@ -312,7 +305,6 @@ class TurnCollector:
             await self._learn_if_possible()
 
     def _is_anothers(self) -> bool:
-        """Whether the host now serves somebody else."""
         return self._live.host is not None and self._live.host.recorder is not self._live.recorder
 
     def _is_lost(self) -> bool:
@@ -447,9 +439,8 @@ class TurnCollector:
                 kept=[memory.id for memory in learned.kept],
                 retracted=[memory.id for memory in learned.retracted],
             )
-        await live.provider.setup.refresh()
         try:
-            await live.provider.tell_changes()
+            await live.provider.refresh()
         except RealtimeError as error:  # the provider session's own task handles a broken connection
             log.warning("what was learned could not be told: %s", type(error).__name__)
 
@@ -485,20 +476,19 @@ class TurnCollector:
         self._is_lost()
 
     def _lose(self, reason: str) -> None:
-        """Stop storing this call and end the session."""
         self._live.lost = True
         self._end(reason)
 
     def _saying(self) -> list[Turn]:
         """What is being said and is no turn yet, or waits for a turn that is not settled."""
-        turns: list[Turn] = []
+        turns: list[Turn | None] = []
         for provider in self._live.providers:
             said, spoken = list(provider.said.values()), list(provider.utterances.values())
             turns += [
-                self._turn(part, utterance, who, provider, place) or NOTHING
+                self._turn(part, utterance, who, provider, place)
                 for place, _, part, utterance, who in _new_parts(provider, said, spoken)
             ]
-            turns += [agent_turn(open_.trace.text, open_, provider, 0) or NOTHING for open_ in spoken]
+            turns += [agent_turn(open_.trace.text, open_, provider, 0) for open_ in spoken]
             turns += [
                 Turn(speaker="user", text=storable(open_.text), said_at=open_.at, id=open_.turn_id)
                 for open_ in said
@@ -509,7 +499,7 @@ class TurnCollector:
         new = [
             replace(turn, text=masked(turn.text)) if turn.speaker == "user" else turn
             for turn in turns
-            if turn is not NOTHING and turn.id not in known
+            if turn is not None and turn.id not in known
         ]
         return sorted(new, key=lambda turn: turn.said_at)
 
@@ -540,12 +530,7 @@ async def weigh(
     Memories are also checked when they are learned (`memory/extraction/turns.py`), with a global threshold. A
     call may have its own threshold, and the caller may affirm what the agent reads back many turns later.
 
-    Args:
-        store: the store.
-        scope: the caller.
-        turns: turns of the call so far, by id.
-        affirmed: what the agent read back and the caller affirmed.
-        threshold: confidence below which a turn is doubtful.
+    `turns` are those of the call so far, by id; a turn is doubtful with a confidence below `threshold`.
 
     Raises:
         StoreUnavailable: nothing was changed.

@@ -116,7 +116,6 @@ class CallRecall:
 
     @property
     def statistics(self) -> ListeningStatistics:
-        """Counts of transcripts, searches and hits so far."""
         return self._listening.statistics
 
     def partial(self, partial: str) -> None:
@@ -181,7 +180,6 @@ class CallRecall:
         )
 
     async def aclose(self) -> None:
-        """Stop listening."""
         self._drop()
         await self._listening.aclose()
 
@@ -297,7 +295,6 @@ class MemoryInTurn(UserMemory):
     async def recall(
         self, text: str, *, limit: int = 10, besides: str | Collection[str] | None = None, **options: Any
     ) -> Recall:
-        """See `UserMemory.recall`."""
         here = {self._here}
         left_out = here if besides is None else {besides} if isinstance(besides, str) else set(besides)
         unset = all(each is None or each is False for name, each in options.items() if name != "deadline_ms")

@@ -78,7 +78,6 @@ class CallLimits:
             )
 
     def leave(self, scope: Scope) -> None:
-        """Count the end of a call."""
         self._held[scope] -= 1
         if self._held[scope] <= 0:
             del self._held[scope]
@@ -477,7 +476,6 @@ class VoiceSession:
         )
 
     def _named_model(self) -> tuple[str, str]:
-        """Provider and name of the first model."""
         model = self.agents[self._start].model or self._model
         return model.system, model.model_name
 

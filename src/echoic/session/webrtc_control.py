@@ -115,7 +115,6 @@ class _Sound:
 
     @property
     def ms(self) -> float:
-        """Milliseconds played by now."""
         now_ms = 0.0 if self.began_s is None else 1000 * (time.monotonic() - self.began_s)
         return self.before_ms + now_ms
 
@@ -201,7 +200,6 @@ class RemotePlayback(Playback):
                 self._await_end(said)
 
     def progress(self, utterance: Utterance) -> float:
-        """Milliseconds of the item played by now."""
         sound = self._sound_of(utterance)
         return 0.0 if sound is None else max(0.0, sound.ms - self._ahead_ms(utterance, sound))
 

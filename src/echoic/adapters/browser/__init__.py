@@ -114,7 +114,6 @@ class Switchboard:
 
     @property
     def profile(self) -> ProviderProfile:
-        """The profile of the model, such as its sample rates."""
         return ProviderProfile.of(self.model)
 
     @property
@@ -263,11 +262,13 @@ class Switchboard:
     async def _checkpoint(self, scope: Scope, name: str, level: Level) -> Checkpoint:
         sessions = RecordSessionStore(self._service.user(scope.user or "", scope.deployment).backing_store)
         checkpoint = await sessions.load(scope, name)
-        if checkpoint is None or checkpoint.agent not in self.agents:
-            raise NoSuchCall("call")
-        if datetime.now(UTC) - checkpoint.saved_at > timedelta(seconds=self._page_settings.resume_within_s):
-            raise NoSuchCall("call")
-        if not self._visible(level).covers(checkpoint.told):
+        since = datetime.now(UTC) - timedelta(seconds=self._page_settings.resume_within_s)
+        if (
+            checkpoint is None
+            or checkpoint.agent not in self.agents
+            or checkpoint.saved_at < since
+            or not self._visible(level).covers(checkpoint.told)
+        ):
             raise NoSuchCall("call")
         return checkpoint
 

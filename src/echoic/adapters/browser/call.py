@@ -172,13 +172,8 @@ Opens = Callable[["BrowserCall"], Awaitable[VoiceSession]]
 class BrowserCall:
     """A voice call with a web page. Use it in one event loop.
 
-    Args:
-        name: the id of the session.
-        conversation: the id of the conversation that stores the call.
-        transport: how audio travels: over this socket or over WebRTC.
-        opens: makes the voice session, the first one and each that resumes it.
-        page_settings: limits and timeouts of its sockets.
-        on_over: called once, when no socket can continue the call in this process.
+    `name` and `conversation` are the ids of the session and of the conversation that stores it. `on_over` is
+    called once, when no socket can continue the call in this process.
     """
 
     def __init__(
@@ -233,13 +228,11 @@ class BrowserCall:
     # -- what the session tells
 
     async def listen(self, context: CallContext, event: Event) -> None:
-        """Receive an event of the voice session."""
         message = told(context.agent, event)
         if message is not None:
             self._tell(*message)
 
     def caption(self, caption: Caption) -> None:
-        """Send a caption to the page."""
         self._tell(*captioned(caption))
 
     def _tell(self, kind: str, fields: dict[str, Any]) -> None:
@@ -287,12 +280,7 @@ class BrowserCall:
         self._grace = asyncio.get_running_loop().call_later(wait_s, self._gone)
 
     async def end(self, reason: str, *, keep: bool) -> None:
-        """End the call in this process and close its socket.
-
-        Args:
-            reason: as for `VoiceSession.close`.
-            keep: keep the checkpoint, so that the call can be resumed.
-        """
+        """End the call in this process and close its socket; see `VoiceSession.close`."""
         self._cancel_grace()
         await self._abandon_opening(reason, keep=keep)
         if self.session is not None:
@@ -375,7 +363,6 @@ class BrowserCall:
                 line.end(1011)
 
     async def _live(self, line: CallSocket) -> None:
-        """Send the session's events and audio to the page."""
         while await self._is_open(line):
             session = self.session
             assert session is not None
@@ -456,7 +443,6 @@ class BrowserCall:
         self._ready.set()
 
     async def _take_up(self, session: VoiceSession) -> None:
-        """Resume the call where the connection broke."""
         with contextlib.suppress(NotOpen, *FAILED):
             await session.take_up(self._heard)
 

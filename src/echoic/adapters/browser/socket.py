@@ -145,7 +145,6 @@ class Allowance:
         self._at_s = time.monotonic()
 
     def take(self, size: int) -> bool:
-        """Whether `size` bytes may come now."""
         now_s = time.monotonic()
         self._left = min(self._most, self._left + (now_s - self._at_s) * self._bytes_per_s)
         self._at_s = now_s
@@ -170,15 +169,12 @@ class CallSocket:
 
     @property
     def gone(self) -> bool:
-        """Whether nothing more can be sent."""
         return self._gone.is_set()
 
     def say(self, kind: str, **fields: object) -> None:
-        """Add a message to the queue."""
         self._put(written(kind, **fields))
 
     def sound(self, pcm: bytes) -> None:
-        """Add audio to the queue."""
         self.sent_bytes += len(pcm)
         self._put(pcm)
 
@@ -201,7 +197,6 @@ class CallSocket:
         self._put(code)
 
     async def wait_gone(self) -> None:
-        """Wait until nothing more can be sent."""
         await self._gone.wait()
 
     async def receive(self) -> str | bytes | None:
@@ -224,7 +219,6 @@ class CallSocket:
         return message
 
     async def run(self) -> None:
-        """Send messages until the socket closes."""
         try:
             while True:
                 message = await self._waiting.get()

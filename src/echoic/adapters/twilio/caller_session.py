@@ -14,8 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from pydantic_ai import Agent
-
 from echoic.adapters.twilio.callers import Caller, Callers
 from echoic.adapters.twilio.proofs import (
     Code,
@@ -42,13 +40,6 @@ MAX_WRONG: Final = 3
 """Wrong codes, and wrong PINs, in one call; after that none is checked."""
 
 
-class Proofs(Protocol):
-    """The part of `Phone` that checks proofs of identity."""
-
-    callers: Callers
-    links: LinkCodes
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProofAnswer:
     """The outcome of an utterance."""
@@ -63,8 +54,8 @@ class ProofAnswer:
 class Verification:
     """The proofs of one call."""
 
-    def __init__(self, phone: Proofs) -> None:
-        self._phone = phone
+    def __init__(self, callers: Callers, links: LinkCodes) -> None:
+        self._callers, self._links = callers, links
         self._wrong_codes = self._wrong_pins = 0
         self._name: str | None = None
         self._expected = False
@@ -79,7 +70,6 @@ class Verification:
     async def hear(
         self, said: str, before: str, caller: Caller, language: str, phrases: Phrases
     ) -> ProofAnswer:
-        """Check an utterance for proofs."""
         proof = proof_in(said, language)
         claim = claim_in(said, taken_for=None)
         self._name = claim.name if claim is not None and claim.name else self._name
@@ -108,13 +98,13 @@ class Verification:
 
     async def _may_prove(self, caller: Caller) -> bool:
         """Whether a PIN would prove more of this known caller."""
-        return caller.level == "attested" and await self._phone.callers.pins.has(caller.user)
+        return caller.level == "attested" and await self._callers.pins.has(caller.user)
 
     async def new_pin(self, caller: Caller, phrases: Phrases) -> str:
         """Treat the next digits as a new PIN of the caller's; returns the request for them."""
         if caller.guest or caller.user not in caller.proved:
             return phrases.not_proven
-        if caller.user not in self._fresh and await self._phone.callers.pins.has(caller.user):
+        if caller.user not in self._fresh and await self._callers.pins.has(caller.user):
             return self.ask(phrases)
         self._setting = True
         return phrases.new_pin
@@ -132,31 +122,25 @@ class Verification:
         """
         if self._wrong_codes >= MAX_WRONG:
             return None
-        user = await self._phone.links.take("".join(c for c in code if c.isdigit()))
+        user = await self._links.take("".join(c for c in code if c.isdigit()))
         if user is None:
             self._wrong_codes += 1
             return None
         self._fresh.add(user)
         try:
-            return await self._phone.callers.link(caller, user), True
+            return await self._callers.link(caller, user), True
         except NotAllowed:  # for this call
-            return await self._phone.callers.known_here(caller, user), False
+            return await self._callers.known_here(caller, user), False
 
     async def _look(
         self, said: str, proof: Proof, caller: Caller, phrases: Phrases, *, sought: bool, meant: bool
     ) -> ProofAnswer:
-        """Check digits as a PIN or a code.
+        """Check the digits in `said` as a PIN, if one is `sought`, or a code.
 
-        Args:
-            said: the whole utterance.
-            proof: the digits in it.
-            caller: the caller, as far as known.
-            phrases: the phone's own phrases.
-            sought: whether it may be a PIN at all.
-            meant: whether the caller announced a proof, so that a wrong one gets a reply.
+        If a proof was `meant`, since the caller announced it, a wrong one gets a reply.
         """
         if sought and proof.digits and self._wrong_pins < MAX_WRONG:
-            found = await self._phone.callers.by_pin(caller, proof.digits, self._name)
+            found = await self._callers.by_pin(caller, proof.digits, self._name)
             if found is not None:
                 self._fresh.add(found.user)
                 return ProofAnswer(kept=proof.masked, answer=phrases.proven, caller=found)
@@ -173,7 +157,7 @@ class Verification:
     async def _codes(
         self, said: str, without_digits: str, codes: list[str], caller: Caller, phrases: Phrases
     ) -> ProofAnswer:
-        if not codes or self._wrong_codes >= MAX_WRONG or not await self._phone.links.waiting():
+        if not codes or self._wrong_codes >= MAX_WRONG or not await self._links.waiting():
             return ProofAnswer(kept=said)
         for code in codes[:MAX_WRONG]:
             found = await self.take(code, caller)
@@ -188,7 +172,7 @@ class Verification:
         if not self._setting:
             return asked
         try:
-            await self._phone.callers.pins.set(caller.user, proof.digits, level=caller.level)
+            await self._callers.pins.set(caller.user, proof.digits, level=caller.level)
         except InvalidInput:
             return asked
         self._setting = False
@@ -217,14 +201,12 @@ _UNPROVEN: Final = (
 _LANGUAGE: Final = "The line speaks and understands {language}: begin in it."
 
 
-class CalledNumber(Proofs, Protocol):
+class CalledNumber(Protocol):
     """The part of `Phone` that serving a caller needs."""
 
-    agent: Agent[Any, str]
+    callers: Callers
+    links: LinkCodes
     settings: PhoneSettings
-
-    @property
-    def name(self) -> str: ...
 
     def memory_of(self, user: str) -> UserMemory: ...
 
@@ -240,7 +222,7 @@ class CallerSession:
         self._phone = phone
         self._call = call
         self._number, self._attestation = number, attestation
-        self._verification = Verification(phone)
+        self._verification = Verification(phone.callers, phone.links)
         self.language = phone.settings.language
         """The language tag of the line."""
         self.next: Caller | None = None
@@ -363,9 +345,7 @@ class CallerSession:
     async def change(self, caller: Caller, *, denied: bool) -> None:
         """Serve somebody else. Nothing the model saw for the previous caller reaches it again.
 
-        Args:
-            caller: the new caller.
-            denied: whether the words so far were never the previous caller's: they move to the new one.
+        If `denied`, the words so far were never the previous caller's: they move to the new one.
         """
         before, was = self._call.recorder, self.caller
         # first and at once, so that whatever fails, nobody is served as the previous caller
@@ -517,7 +497,6 @@ class CallerSession:
         return await self._phone.links.give_line(caller.line, proved=caller.proved)
 
     async def new_pin(self) -> str:
-        """Treat the next digits as a new PIN; returns the request for them."""
         return await self._verification.new_pin(self.caller, self._phone.settings.phrases_in(self.language))
 
     async def speak_in(self, language: str) -> bool:

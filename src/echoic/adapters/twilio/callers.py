@@ -130,7 +130,6 @@ class PhoneLines:
         await self._note(key, "unlinked")
 
     async def _remembers(self, user: str) -> bool:
-        """Whether anything is stored for `user`."""
         own = self._own(user)
         return any([await self._store.scan(own, kind, limit=1) for kind in (MEMORY, CONVERSATION)])
 

@@ -280,7 +280,6 @@ class MediaStream:
                 return
 
     async def _listen(self) -> None:
-        """Forward audio from the caller to the model."""
         while (message := await messages(self._socket)) is not None:
             kind = message.get("event")
             if kind == "media":

@@ -37,8 +37,7 @@ from echoic.memory.user import UserMemory
 from echoic.session.agents import Restart, VoiceAgent
 from echoic.session.call_state import SessionSettings
 from echoic.session.hooks import Caption
-from echoic.session.recorder import turn_of
-from echoic.session.text_call import Excuse, TextCall
+from echoic.session.text_call import Excuse, TextCall, turn_of
 from echoic.session.voice_call import VoiceSession
 from echoic.types import Turn
 
@@ -93,18 +92,7 @@ class PhoneCall(TextCall):
 
     @property
     def caller(self) -> Caller:
-        """The caller."""
         return self.caller_session.caller
-
-    @property
-    def recall_tokens(self) -> int:
-        """Token limit of a recalled conversation."""
-        return self._phone.settings.recall_tokens
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The languages the line may speak."""
-        return self._phone.settings.spoken
 
     @property
     def language(self) -> str:
@@ -113,12 +101,10 @@ class PhoneCall(TextCall):
 
     @property
     def phrases(self) -> Phrases:
-        """The phone's own phrases in the call's language."""
         return self._phone.settings.phrases_in(self.language)
 
     @property
     def figures(self) -> Figures:
-        """Counts so far."""
         usage = self.talk.usage
         return Figures(
             turns=self._turns,
@@ -292,7 +278,6 @@ class PhoneCall(TextCall):
         return await self.caller_session.before(said)
 
     def masked(self, said: str) -> str:
-        """The utterance without digits that may prove something."""
         return masked(said, self.language)
 
     async def _restarted(self, why: Restart) -> None:
@@ -318,6 +303,8 @@ class PhoneCall(TextCall):
             capture=False,
             memory=memory,
             call=self,
+            caller=self.caller_session,
+            settings=settings,
         )
 
     def _more(self, agent: str) -> Sequence[AbstractCapability[Any]]:
@@ -337,7 +324,6 @@ class CallCaching(Caching):
     """The call's id, of which a hash is sent."""
 
     def get_model_settings(self) -> ModelSettings | None:
-        """The settings of every model request in the call."""
         key = blake2b(self.conversation.encode(), digest_size=16).hexdigest()
         settings = {**(super().get_model_settings() or {}), "openai_prompt_cache_key": key}
         return cast("ModelSettings", settings)  # a provider's own settings are no part of the common type
@@ -461,11 +447,9 @@ class Phone:
         return bool(self._calls) and self._lag.lasting_s() > _LATE_S
 
     def memory_of(self, user: str) -> UserMemory:
-        """The memory of one of the callers."""
         return self.service.user(user, self.settings.deployment)
 
     def deps_of(self, call: PhoneCall) -> Any:
-        """The dependencies of the agent in `call`."""
         return self._deps(call) if self._deps else None
 
     def call(self, sid: str, *, number: str = "", attestation: str = "") -> PhoneCall:

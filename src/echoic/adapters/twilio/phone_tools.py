@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pydantic_ai.toolsets import FunctionToolset
 
 from echoic.adapters.twilio.caller_session import CallerSession
+from echoic.adapters.twilio.settings import PhoneSettings
 from echoic.capability.memory import CallerMemory
 from echoic.capability.tools import DATA, MISSING, Answer, MemoryTools, ToolUse
 from echoic.errors import NotAllowed
@@ -22,7 +23,7 @@ from echoic.memory.conversation import in_digits, match_keys, spelled
 from echoic.memory.user import UserMemory
 from echoic.prompt.block import estimate_tokens
 from echoic.session.agents import Restart
-from echoic.session.recorder import CallRecorder
+from echoic.session.text_call import TextCall
 from echoic.text import content_words, sound
 from echoic.types import Conversation, Turn
 
@@ -201,63 +202,30 @@ class AnotherCaller(Restart):
         self.name = name
 
 
-class ToolContext(Protocol):
-    """The call a set of tools belongs to."""
-
-    @property
-    def caller_session(self) -> CallerSession:
-        """The caller, and where their words are stored."""
-        ...
-
-    moment: str
-    """What the caller said last."""
-    recorder: CallRecorder
-    """Stores what is said in the caller's memory."""
-
-    @property
-    def recall_tokens(self) -> int:
-        """The tokens of a recalled conversation, at most."""
-        ...
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The languages the line may speak."""
-        ...
-
-    def leave(self) -> bool:
-        """Hang up after the reply under way; False if the caller has said something more, which is answered
-        first.
-        """
-        ...
-
-    async def in_flight(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Await `work`; the call is not over before it is done."""
-        ...
-
-
 class PhoneTools(MemoryTools):
     """The tools of one run in a call; see `MemoryTools`."""
 
     def __init__(
         self,
-        call: ToolContext,
+        call: TextCall,
+        caller: CallerSession,
+        settings: PhoneSettings,
         user: UserMemory,
         agent: str,
         *,
-        timeout_s: float,
         changed: Callable[[], Awaitable[None]],
     ) -> None:
         super().__init__(
-            user, lambda: call.recorder.name, lambda: agent, timeout_s=timeout_s, changed=changed
+            user, lambda: call.recorder.name, lambda: agent, timeout_s=settings.timeout_s, changed=changed
         )
-        self._call = call
+        self._call, self._caller, self._settings = call, caller, settings
 
     def toolset(self) -> FunctionToolset[Any]:
         descriptions = {"store_conversation": _STORE, "recall_conversation": _RECALL}
         names = dict(_NAMES)
-        if len(self._call.languages) > 1:
+        if len(self._settings.spoken) > 1:
             names["speak_language"] = "speak_language"
-            descriptions["speak_language"] = _SPEAK.format(languages=", ".join(self._call.languages))
+            descriptions["speak_language"] = _SPEAK.format(languages=", ".join(self._settings.spoken))
         return FunctionToolset(
             [self.tool(method, name, descriptions.get(name)) for name, method in names.items()], id="echoic"
         )
@@ -340,9 +308,13 @@ class PhoneTools(MemoryTools):
     async def _write(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         return await super()._write(self._call.in_flight(work))
 
+    def _refused(self) -> Answer:
+        """The answer to a guest, for whom nothing is kept."""
+        return {"success": False, "say": UNPROVEN if self._caller.caller.unproven else GUEST}
+
     async def _store(self, key: str, summary: str | None) -> Answer:
-        if self._call.caller_session.caller.guest:
-            return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
+        if self._caller.caller.guest:
+            return self._refused()
         words = self._call.recorder
         others = [c.recall_key or "" for c in await self._recallable() if c.id != words.name]
         if not await words.keep():
@@ -370,11 +342,11 @@ class PhoneTools(MemoryTools):
         turns = task.turns if task else ()
         head = {"key": meant.conversation.recall_key, "summary": meant.conversation.summary}
         if part is not None:
-            shown, pages = page(turns, part, self._call.recall_tokens * _PAGE_SHARE)
+            shown, pages = page(turns, part, self._settings.recall_tokens * _PAGE_SHARE)
             return {"success": True, "result": {**head, "turns": shown, "pages": pages}, "note": DATA}
         moment = about or self._call.moment
         found = await self._found(moment, meant.conversation.id)
-        shown = passages(turns, moment, self._call.recall_tokens, found=found)
+        shown = passages(turns, moment, self._settings.recall_tokens, found=found)
         return {"success": True, "result": {**head, "turns": shown}, "note": DATA}
 
     async def _found(self, moment: str, conversation: str) -> dict[str, int]:
@@ -392,33 +364,33 @@ class PhoneTools(MemoryTools):
 
     async def _remember(self, *, remember: bool) -> Answer:
         if not remember:
-            await self._call.caller_session.keep_nothing()
+            await self._caller.keep_nothing()
             await self._changed()
             told = {"say": FORGOTTEN, "note": AFTER_FORGETTING}
             return {"success": True, "result": {"remembered": False}, **told}
-        if self._call.caller_session.caller.guest:
-            self._call.caller_session.unkept = False  # once they prove who they are
-            return {"success": False, "say": UNPROVEN if self._call.caller_session.caller.unproven else GUEST}
+        if self._caller.caller.guest:
+            self._caller.unkept = False  # once they prove who they are
+            return self._refused()
         recorder = self._call.recorder
         opened = recorder.opened
         if opened is None:
             opened = await recorder.memory.conversation(recorder.name, begin=False)
         if opened.silent:
             await opened.remember()
-        self._call.caller_session.unkept = False
+        self._caller.unkept = False
         if not await recorder.keep():
             raise TimeoutError
         return {"success": True, "result": {"remembered": True}}
 
     async def _link(self, code: str) -> Answer:
-        linked = await self._call.caller_session.link(code)
+        linked = await self._caller.link(code)
         if linked is None:
             return {"success": False, "say": NO_CODE}
         return {"success": True, "result": {"linked": linked}, **({} if linked else {"say": THIS_CALL})}
 
     async def _code(self) -> Answer:
         try:
-            code = await self._call.caller_session.code()
+            code = await self._caller.code()
         except NotAllowed:
             return {"success": False, "say": UNPROVEN}
         if code is None:
@@ -426,19 +398,19 @@ class PhoneTools(MemoryTools):
         return {"success": True, "result": {"code": " ".join(code.code), "good_for_minutes": 10}}
 
     async def _speak(self, language: str) -> Answer:
-        if await self._call.caller_session.speak_in(language):
-            return {"success": True, "result": {"language": self._call.caller_session.language}}
-        return {"success": False, "say": f"I can speak these: {', '.join(self._call.languages)}."}
+        if await self._caller.speak_in(language):
+            return {"success": True, "result": {"language": self._caller.language}}
+        return {"success": False, "say": f"I can speak these: {', '.join(self._settings.spoken)}."}
 
     async def _unlink(self, *, not_mine: bool) -> Answer:
         try:
-            await self._call.caller_session.unlink(not_mine=not_mine)
+            await self._caller.unlink(not_mine=not_mine)
         except NotAllowed:
             return {"success": False, "say": UNPROVEN}
         return {"success": True, "result": {"linked": False}}
 
     async def _pin(self) -> Answer:
-        return {"success": True, "say": await self._call.caller_session.new_pin()}
+        return {"success": True, "say": await self._caller.new_pin()}
 
 
 def _which(names: Sequence[str | None]) -> str:
@@ -452,15 +424,11 @@ class PhoneMemory(CallerMemory):
     heard.
     """
 
-    call: ToolContext
+    call: TextCall
+    caller: CallerSession
+    settings: PhoneSettings
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        """The tools of every agent and those of a call."""
-        tools = PhoneTools(
-            self.call,
-            self.memory,
-            self._name or self.agent or "",
-            timeout_s=self.timeout_s,
-            changed=self.refresh,
-        )
+        agent = self._name or self.agent or ""
+        tools = PhoneTools(self.call, self.caller, self.settings, self.memory, agent, changed=self.refresh)
         return tools.toolset()

@@ -159,7 +159,6 @@ class Guesses:
         return await until_written(attempt, "the count of guesses")
 
     async def uncount(self, name: str) -> None:
-        """Take back the last guess."""
 
         async def attempt() -> None:
             version, times = await self._read(name)
@@ -315,7 +314,6 @@ class LinkCodes:
         return record
 
     async def _tidy(self) -> None:
-        """Drop used and expired codes."""
         records = await self._records()
         good = {record.id for record in self._fresh(records)}
         gone = [Drop(kind=LINK_CODE, id=record.id) for record in records if record.id not in good]
@@ -563,7 +561,6 @@ def speaks_of_proof(said: str) -> bool:
 
 
 def names_pin(said: str) -> bool:
-    """Whether a PIN is mentioned by that name."""
     return bool(_PIN_NAMED.search(_OTHER_CODES.sub(" ", fold(said))))
 
 

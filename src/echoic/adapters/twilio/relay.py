@@ -126,7 +126,6 @@ class Relay:
         """Fillers that were said."""
 
     async def run(self) -> None:
-        """Serve messages until the socket closes."""
         while (message := await messages(self._socket)) is not None:
             self._call.touched = time.monotonic()
             kind = message.get("type")
@@ -143,7 +142,6 @@ class Relay:
             self._news.set()
 
     async def aclose(self) -> None:
-        """Clean up after the line is gone."""
         if self._keyed is not None:
             self._keyed.cancel()
         self._worker.cancel()

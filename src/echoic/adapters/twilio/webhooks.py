@@ -327,9 +327,9 @@ class Webhooks:
         self._phone = phone
 
     async def voice(self, request: Request) -> Response:
-        """A call comes in."""
         form = await self._phone.signatures.form_of(request)
-        sid, twiml = call_of(form), self._twiml(request)
+        sid = call_of(form)
+        twiml = TwiML(self._phone.settings, self._phone.signatures.base_of(request))
         if self._phone.known(sid) is None and self._phone.busy:
             settings = self._phone.settings
             return _xml(twiml.end(settings.phrases_in(settings.language).busy))
@@ -365,7 +365,9 @@ class Webhooks:
         call = self._phone.known(call_of(form))
         if call is not None and form.get("CallStatus") in _OVER:
             await _ended(call, self._phone.settings.pace.answer_within_s)
-        return Response(status_code=204, headers=_told(call))
+        # the counts of a finished call, for simulators; Twilio ignores them
+        told = {FIGURES: json.dumps(call.figures.as_json())} if call is not None and call.over else {}
+        return Response(status_code=204, headers=told)
 
     def _dialogue(self, sid: str, form: FormData) -> Dialogue:
         """The call's dialogue; one that another process began is restarted from what the carrier reports."""
@@ -374,9 +376,6 @@ class Webhooks:
             call.dialogue = Dialogue(self._phone, call)
         dialogue: Dialogue = call.dialogue
         return dialogue
-
-    def _twiml(self, request: Request) -> TwiML:
-        return TwiML(self._phone.settings, self._phone.signatures.base_of(request))
 
     async def _next(self, request: Request) -> tuple[FormData, Dialogue, TwiML, int, int]:
         """The form of a webhook, its call, and the step and part in its URL.
@@ -390,9 +389,10 @@ class Webhooks:
         if not (re.fullmatch("[0-9]{1,6}", step) and re.fullmatch("[0-9]{1,6}", part)):
             raise SignatureRefused(400, "step or part is missing or no number")
         self._phone.signatures.check_token(request.query_params.get("token", ""), sid, int(step))
+        twiml = TwiML(self._phone.settings, self._phone.signatures.base_of(request))
         dialogue = self._dialogue(sid, form)
         dialogue.reached(int(step))
-        return form, dialogue, self._twiml(request), int(step), int(part)
+        return form, dialogue, twiml, int(step), int(part)
 
 
 def phone_router(phone: Phone) -> APIRouter:
@@ -433,11 +433,6 @@ def _guarded(hook: Callable[[Request], Awaitable[Response]]) -> Callable[[Reques
 
 def _xml(text: str) -> Response:
     return Response(text, media_type="text/xml")
-
-
-def _told(call: PhoneCall | None) -> dict[str, str]:
-    """The counts of a finished call, as headers for simulators; Twilio ignores them."""
-    return {FIGURES: json.dumps(call.figures.as_json())} if call is not None and call.over else {}
 
 
 def _only(form: FormData, name: str) -> str:

@@ -166,6 +166,14 @@ def derived_id(*parts: str) -> str:
     return blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+def export_of(**holding: Any) -> dict[str, Any]:
+    """An export of Echoic that holds only this."""
+    from echoic.memory.export import FORMAT, VERSION
+
+    empty = {"format": FORMAT, "version": VERSION, "user": None, "memories": [], "conversations": []}
+    return {**empty, **holding}
+
+
 def category_of(value: object) -> Category:
     """`value` if it is a category, else "fact"."""
     return next((category for category in CATEGORIES if category == value), "fact")

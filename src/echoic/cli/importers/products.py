@@ -32,6 +32,7 @@ from echoic.cli.importers.base import (
     Skipped,
     category_of,
     derived_id,
+    export_of,
     reason_of,
     time_of,
 )
@@ -155,14 +156,7 @@ def _history(text: object, said_at: datetime, until: datetime, user: str | None)
     name = derived_id("imported", checked_text(text, "text"), said_at.isoformat(), until.isoformat())
     moments = {"valid_from": said_at.isoformat(), "valid_until": until.isoformat()}
     memory = {"id": name, "key": None, "text": text, "category": "fact", **moments}
-    return _export({"memories": [memory]}, user)
-
-
-def _export(holding: Fields, user: str | None) -> Exported:
-    from echoic.memory.export import FORMAT, VERSION
-
-    empty = {"format": FORMAT, "version": VERSION, "user": None, "memories": [], "conversations": []}
-    return Exported(document={**empty, **holding}, user=user)
+    return Exported(document=export_of(memories=[memory]), user=user)
 
 
 # -- mem0
@@ -239,7 +233,7 @@ def _store_item(record: Fields, around: _Place) -> Iterator[Item]:
         "searchable": True,
         **at,
     }
-    yield _export({"items": [item]}, namespace[0])
+    yield Exported(document=export_of(items=[item]), user=namespace[0])
     if (sentence := _sentence_in(value)) is not None:
         yield _memory(sentence, _time(_first(record, "updated_at", "created_at")), namespace[0])
 

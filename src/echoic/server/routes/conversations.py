@@ -32,7 +32,7 @@ from echoic.server.models import (
     SpokenText,
     TurnView,
 )
-from echoic.server.problems import MODEL_FAILED, Problem, model_failed, not_found, problem_in, responses
+from echoic.server.problems import MODEL_FAILED, Problem, classified, model_failed, not_found, responses
 from echoic.server.request_callers import AppState, AsCaller, RequestCaller, Shared
 from echoic.session.call_record import CallRecord, ToolRun, TypedTurn, note_typed
 from echoic.session.turn_recall import MemoryInTurn, RecallTrace, found_of
@@ -363,4 +363,4 @@ async def _spoken(
         log.warning("the model gave no answer: %s", error)
         yield event("problem", Problem(error=MODEL_FAILED, code="model_unavailable"))
     except EchoicError as error:
-        yield event("problem", problem_in(error))
+        yield event("problem", classified(error)[1])

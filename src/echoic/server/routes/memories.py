@@ -201,25 +201,7 @@ async def use_memory(
     """Run one operation on the memory of the identity's user. If nothing is known, the result is empty and
     successful; if the search was not possible, the status is 503.
     """
-    return await _done(caller.memory, asked)
-
-
-@router.get(
-    "/api/memory",
-    summary="List a memory",
-    responses=responses(401, 422, 429, 503),
-    openapi_extra={"security": [{}]},
-)
-async def list_memory(caller: AsQueryCaller) -> MemoryList:
-    """Every memory the caller can recall: their own and global ones. Prefer a token in a header, which stays
-    out of browser histories and logs; `userCookie` is for pages that cannot send headers.
-    """
-    known = [MemoryView.of(memory) for memory in await caller.memory.facts(with_global=True)]
-    newest = sorted(known, key=lambda memory: memory.updated_at or memory.valid_from, reverse=True)
-    return MemoryList(memories=newest)
-
-
-async def _done(memory: UserMemory, asked: AnyOperation) -> OperationResult:
+    memory = caller.memory
     match asked:
         case Set():
             given = {"key", "value", "category", "context", "visibility"}
@@ -243,6 +225,21 @@ async def _done(memory: UserMemory, asked: AnyOperation) -> OperationResult:
             return OperationResult(success=True, result=[MemoryView.of(m) for m in await memory.facts()])
         case _:
             assert_never(asked)
+
+
+@router.get(
+    "/api/memory",
+    summary="List a memory",
+    responses=responses(401, 422, 429, 503),
+    openapi_extra={"security": [{}]},
+)
+async def list_memory(caller: AsQueryCaller) -> MemoryList:
+    """Every memory the caller can recall: their own and global ones. Prefer a token in a header, which stays
+    out of browser histories and logs; `userCookie` is for pages that cannot send headers.
+    """
+    known = [MemoryView.of(memory) for memory in await caller.memory.facts(with_global=True)]
+    newest = sorted(known, key=lambda memory: memory.updated_at or memory.valid_from, reverse=True)
+    return MemoryList(memories=newest)
 
 
 class Versions(ResponseModel):

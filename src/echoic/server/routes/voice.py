@@ -11,7 +11,7 @@ from starlette.websockets import WebSocket
 
 from echoic.errors import InvalidInput, NotAllowed, brief
 from echoic.memory.service import MemoryService
-from echoic.server.credentials import CALLER_HEADER, Principal
+from echoic.server.credentials import CALLER_HEADER
 from echoic.server.models import RequestBody, ResponseModel
 from echoic.server.problems import RETRY_S, Refused, not_found, responses
 from echoic.server.request_callers import (
@@ -192,7 +192,8 @@ async def open_call(
     except NoSuchCall as error:
         raise not_found(str(error)) from error
     except NotAllowed as error:
-        raise _too_many(error) from error
+        headers = {"Retry-After": str(_BUSY_S)}
+        raise Refused(429, "too_many_calls", str(error), headers=headers) from error
     return Admitted(
         session=admission.session,
         conversation=admission.conversation,
@@ -252,19 +253,11 @@ async def answer_offer(caller: AsCaller, shared: Shared, session: str, request: 
         raise not_found("call")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _SDP:
         raise Refused(422, "invalid_input", f"an offer is sent as {_SDP}")
-    sdp = (await request.body()).decode(errors="replace")
-    return Response(
-        await _answered(caller.principal, shared, session, sdp),
-        media_type=_SDP,
-    )
-
-
-async def _answered(who: Principal, shared: AppState, session: str, sdp: str) -> str:
     from echoic.adapters.browser import FAILED, NoSuchCall
 
-    assert shared.voice is not None
+    sdp, who = (await request.body()).decode(errors="replace"), caller.principal
     try:
-        return await shared.voice.offer(who.user, who.deployment, session, sdp, level=who.level)
+        answer = await shared.voice.offer(who.user, who.deployment, session, sdp, level=who.level)
     except NoSuchCall as error:
         raise not_found("call") from error
     except FAILED as error:
@@ -272,7 +265,4 @@ async def _answered(who: Principal, shared: AppState, session: str, sdp: str) ->
         headers = {"Retry-After": str(RETRY_S)}
         words = "the voice model could not be reached; try again in a moment"
         raise Refused(503, "model_unavailable", words, headers=headers) from error
-
-
-def _too_many(error: NotAllowed) -> Refused:
-    return Refused(429, "too_many_calls", str(error), headers={"Retry-After": str(_BUSY_S)})
+    return Response(answer, media_type=_SDP)
