@@ -1103,3 +1103,53 @@ async def test_a_title_replaces_no_full_name(ana):
     await call(ana, ">Your name please?", "John Smyth.", *spelled)
     await call(ana, ">Surname please?", "Smyth.", ">Thank you, Mr Smyth.")
     assert (await known(ana))["user_name"] == "John Smyth"
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (["Call me after six, but not on Thursdays."], {"contact_time": ("after six", "not on Thursdays")}),
+        (
+            ["Please call me before noon, never on Mondays."],
+            {"contact_time": ("before noon", "never on Mondays")},
+        ),
+        (
+            ["Call me in the mornings when I'm on nights."],
+            {"contact_time": ("in the mornings", "when they are on nights")},
+        ),
+        (["I live in Leeds when I'm not at sea."], {"home": ("Leeds", "when they are not at sea")}),
+        (["I live in Durham during term time."], {"home": ("Durham", "during term time")}),
+        (["At weekends I work at Lidl."], {"employer": ("Lidl", "at weekends")}),
+        (
+            ["In summer I live in Leeds.", "In winter I live in Malaga."],
+            {"home": ("Leeds", "in summer"), "home:in winter": ("Malaga", "in winter")},
+        ),
+        (
+            ["I live in Leeds.", "In winter I live in Malaga."],
+            {"home": ("Leeds", None), "home:in winter": ("Malaga", "in winter")},
+        ),
+        (["In summer I live in Leeds.", "Actually it's York, not Leeds."], {"home": ("York", "in summer")}),
+        (
+            ["I live in Leeds.", "In winter I live in Malaga.", "I don't live in Malaga any more."],
+            {"home": ("Leeds", None)},
+        ),
+        (
+            ["Call me in the mornings.", "Call me after six, but not on Fridays."],
+            {"contact_time": ("after six", "not on Fridays")},
+        ),
+        # no value without its condition, and no condition where there is none
+        (["In summer I live in Leeds, in winter in Malaga."], {}),
+        (["If I win the lottery I live in Malaga."], {}),
+        (["In summer we moved to York."], {"home": ("York", None)}),
+        (["I moved to Leeds during the war."], {"home": ("Leeds", None)}),
+        (["I moved to Leeds after the divorce."], {"home": ("Leeds", None)}),
+        (["I live in Leeds, just outside the ring road."], {"home": ("Leeds", None)}),
+        (["I live in Leeds with my wife."], {"home": ("Leeds", None)}),
+        (["I work at Tesco on the tills."], {"employer": ("Tesco", None)}),
+        (["I work at Tesco in the bakery."], {"employer": ("Tesco", None)}),
+        (["Call me after six, please."], {"contact_time": ("after six", None)}),
+    ],
+)
+async def test_a_home_an_employer_and_a_time_to_call_keep_their_condition(ana, lines, left):
+    await call(ana, *lines)
+    assert {memory.key: (memory.text, memory.context) for memory in await ana.facts()} == left

@@ -785,7 +785,7 @@ def _reread(
     text = _in_place(found.text, part, old.text) if slot.endswith("_name") else found.text
     whose = slot.removesuffix("_name").replace("_", " ")
     right = hear(slot, text) if slot in SLOTS else hear_of(whose, text)
-    return Repair((replace(right, instead=old.text),), found.end)
+    return Repair((replace(right, instead=old.text, context=old.context),), found.end)
 
 
 def _in_place(new: str, part: str, name: str) -> str:

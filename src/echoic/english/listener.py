@@ -118,6 +118,8 @@ _UNSAID: Final = pattern("guards.unsaid")
 # The same, but after a denial they only repeat it: "I don't live there, not any more".
 _ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
 _OF_FAMILY: Final = re.compile(r"in (?:the|our|my) family ")
+# What happened once is under no condition: "in summer we moved to York".
+_EVENT: Final = re.compile(r"\b(?:moved|started|got|quit|left|lost|been|lived|worked) ")
 _JOKE: Final = pattern("guards.joke")
 # Words that restrict a denial to a part of the time.
 _LIMITED: Final = pattern("guards.limited")
@@ -377,13 +379,15 @@ class _Passage:
         lasting = denied and not spot.match.group().rstrip().endswith((" job at", " job with"))
         if lasting and (phrases.condition_after(self._said, reading.end) or self._limits(reading.end)):
             return None  # "I don't live in Leeds all the time" denies only a part
-        able = not denied and all(one.key.startswith(phrases.CONDITIONAL_KEYS) for one in reading.heard)
+        context, end = phrases.condition_after(self._said, reading.end) or (None, reading.end)
+        # "in summer I live in Leeds, in winter in Malaga" is kept as said
+        when = context or (led if end == len(self._said) else None)
+        when = None if _EVENT.search(spot.match.group()) else when
+        able = not denied and all(phrases.holds_condition(one.key, when) for one in reading.heard)
         if not able:
             return None if led and not self._ground.bears(start or 0, firm=False, value_end=-1) else reading
-        behind = phrases.condition_after(self._said, reading.end)
-        context, end = behind or (None, reading.end)
         heard = tuple(
-            replace(one, context=context or led or phrases.condition_within(one.text))
+            replace(one, context=context or led or phrases.condition_within(one.text), ends=())
             for one in reading.heard
         )
         return RuleReading(heard, end)
