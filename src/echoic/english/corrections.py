@@ -499,19 +499,21 @@ def disowned(said: Sentence, at: int, old: SelfStatement | None = None) -> int |
     the kids".
     """
     mark = None if said.question else said.match(_DISOWNED, at)
-    if mark is None or (mark["name"] and not _names(said, said.at[mark.start("name")])):
+    if mark is None:
         return None
     end = said.at[mark.end()]
-    again = _restated(said, end, old)
+    again = 0 if said.gap(end) else _restated(said, end, old)
     end = again or end
+    ends = said.gap(end) or said.low(end) in _AFTERWARDS
+    if not ends or (mark["name"] and not _names(said, said.at[mark.start("name")])):
+        return None
     others = said.match(_AND_OTHERS, end)
     behind = next((place for place in range(end + 1, len(said)) if others and said.gap(place)), end)
     denied = (said.match(_NOT_ME, place) for place in (end, behind))
     fits = mark["not"] or any(one and said.gap(said.at[one.end()]) for one in denied)
     if not fits and (mark["firm"] or mark["noise"] or not (others or (again and mark["verb"]))):
         fits = (again and mark["that"] and mark["marked"]) or _is_theirs(said, mark, end, old)
-    ends = said.gap(end) or said.low(end) in _AFTERWARDS
-    return end if fits and ends and not said.match(_OF_BOTH, end) else None
+    return end if fits and not said.match(_OF_BOTH, end) else None
 
 
 def _is_theirs(said: Sentence, mark: re.Match[str], end: int, old: SelfStatement | None) -> bool:
@@ -542,8 +544,8 @@ def _restated(said: Sentence, at: int, old: SelfStatement | None) -> int:
     """The word behind words at `at` that only repeat `old`: "vegan", "who's vegan"; 0 if they say more."""
     end = next((place for place in range(at, len(said)) if said.gap(place)), len(said))
     told = {said.low(place).removesuffix("'s") for place in range(at, end)} - (FUNCTION - {"not"})
-    own = frozenset(fold(f"{old.text} {old.sentence}").replace(".", "").split()) if old else frozenset()
-    return end if told and told <= own else 0
+    repeats = old and told and told.issubset(fold(f"{old.text} {old.sentence}").replace(".", "").split())
+    return end if repeats else 0
 
 
 def _of_speaker(said: Sentence, old: SelfStatement) -> bool:
