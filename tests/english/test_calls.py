@@ -1033,7 +1033,41 @@ async def test_whom_the_caller_speaks_to_beside_a_relation_is_not_them(ana, said
         (["I'm vegan.", "Well, my wife is, too."], {"diet:vegan": "vegan"}),
         (["I'm vegan.", "Well, my wife is also, since May."], {"diet:vegan": "vegan"}),
         (["I'm vegan.", "Actually, my wife is, as well."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Actually my wife is, not me."], {}),
+        (["I'm vegan.", "My wife is, not me."], {}),
+        (["I'm vegan.", "Actually my wife is vegan, not me."], {}),
+        (["I'm vegan.", "No, it's my wife who's vegan."], {}),
+        (["I'm vegan.", "It's not me who's vegan, it's my wife."], {}),
+        (["I'm vegan.", "Actually my wife is, and the kids, not me."], {}),
+        (["I'm allergic to nuts.", "Sorry, Tom is, not me."], {}),
+        (["I'm allergic to nuts.", "Actually, no, that's my husband."], {}),
+        (["I live in Leeds.", "No, that's where my mum lives. I'm in York."], {"home": "York"}),
+        (["I live in Leeds.", ">Leeds, lovely.", "No, that's where we used to be."], {}),
+        (
+            [">And your name?", "Tom Baker.", ">Thanks Tom.", "Sorry, that's my husband, I'm Ann Baker."],
+            {"user_name": "Ann Baker"},
+        ),
+        ([">Can I take a number?", "It's 07700 900123, that's the site foreman."], {}),
+        ([">What's your number?", "It's 07700 900123, that's Dave the site manager."], {}),
+        ([">What's your number?", "07700 900123. That's my wife's."], {}),
+        (["My number is 07700 900123, that's my daughter's mobile."], {}),
+        ([">What's your email?", "ann@example.com, that's my daughter's."], {}),
+        # who is only added
+        (["I'm vegan.", "Actually my wife is, and the kids."], {"diet:vegan": "vegan"}),
+        (["I'm vegan. Actually my wife is, and so are the kids."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Actually my wife is and I am."], {"diet:vegan": "vegan"}),
+        (["I live in Leeds.", "Actually my mum does, and my sister."], {"home": "Leeds"}),
+        (["I work at Tesco.", "Actually my wife does, and her brother."], {"employer": "Tesco"}),
         # what is about somebody or something else
+        (["I'm vegan.", "Sorry, it's my wife who's paying."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Actually my wife is a vegan chef."], {"diet:vegan": "vegan"}),
+        (["I'm vegan.", "Sorry, that's my son."], {"diet:vegan": "vegan"}),
+        (["My name is Newman.", "No, it's Nguyen."], {"user_name": "Nguyen"}),
+        (["My email is bob@example.com.", "That's Bob."], {"email": "bob@example.com"}),
+        (["My number is 07700 900123, that's the office."], {"phone": "07700900123"}),
+        (["My number is 07700 900123, that's the best one."], {"phone": "07700900123"}),
+        (["My number is 07700 900123. That's my wife calling."], {"phone": "07700900123"}),
+        (["I live at 5 Mill Lane. That's my mum's house, I live with her."], {"address": "5 Mill Lane"}),
         (["I live in Hull.", ">Hull, and do you own the house?", "No, my husband does."], {"home": "Hull"}),
         (
             ["I work at Tesco.", ">Tesco. And do you work full-time?", "No, my husband does."],
@@ -1069,3 +1103,53 @@ async def test_a_title_replaces_no_full_name(ana):
     await call(ana, ">Your name please?", "John Smyth.", *spelled)
     await call(ana, ">Surname please?", "Smyth.", ">Thank you, Mr Smyth.")
     assert (await known(ana))["user_name"] == "John Smyth"
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (["Call me after six, but not on Thursdays."], {"contact_time": ("after six", "not on Thursdays")}),
+        (
+            ["Please call me before noon, never on Mondays."],
+            {"contact_time": ("before noon", "never on Mondays")},
+        ),
+        (
+            ["Call me in the mornings when I'm on nights."],
+            {"contact_time": ("in the mornings", "when they are on nights")},
+        ),
+        (["I live in Leeds when I'm not at sea."], {"home": ("Leeds", "when they are not at sea")}),
+        (["I live in Durham during term time."], {"home": ("Durham", "during term time")}),
+        (["At weekends I work at Lidl."], {"employer": ("Lidl", "at weekends")}),
+        (
+            ["In summer I live in Leeds.", "In winter I live in Malaga."],
+            {"home": ("Leeds", "in summer"), "home:in winter": ("Malaga", "in winter")},
+        ),
+        (
+            ["I live in Leeds.", "In winter I live in Malaga."],
+            {"home": ("Leeds", None), "home:in winter": ("Malaga", "in winter")},
+        ),
+        (["In summer I live in Leeds.", "Actually it's York, not Leeds."], {"home": ("York", "in summer")}),
+        (
+            ["I live in Leeds.", "In winter I live in Malaga.", "I don't live in Malaga any more."],
+            {"home": ("Leeds", None)},
+        ),
+        (
+            ["Call me in the mornings.", "Call me after six, but not on Fridays."],
+            {"contact_time": ("after six", "not on Fridays")},
+        ),
+        # no value without its condition, and no condition where there is none
+        (["In summer I live in Leeds, in winter in Malaga."], {}),
+        (["If I win the lottery I live in Malaga."], {}),
+        (["In summer we moved to York."], {"home": ("York", None)}),
+        (["I moved to Leeds during the war."], {"home": ("Leeds", None)}),
+        (["I moved to Leeds after the divorce."], {"home": ("Leeds", None)}),
+        (["I live in Leeds, just outside the ring road."], {"home": ("Leeds", None)}),
+        (["I live in Leeds with my wife."], {"home": ("Leeds", None)}),
+        (["I work at Tesco on the tills."], {"employer": ("Tesco", None)}),
+        (["I work at Tesco in the bakery."], {"employer": ("Tesco", None)}),
+        (["Call me after six, please."], {"contact_time": ("after six", None)}),
+    ],
+)
+async def test_a_home_an_employer_and_a_time_to_call_keep_their_condition(ana, lines, left):
+    await call(ana, *lines)
+    assert {memory.key: (memory.text, memory.context) for memory in await ana.facts()} == left

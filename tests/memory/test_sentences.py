@@ -251,6 +251,27 @@ async def test_what_was_somebody_elses_is_not_kept_as_a_sentence(learned_from):
     assert not [memory.text for memory in kept if "Beech" in memory.text]
 
 
+@pytest.mark.parametrize(
+    ("turns", "kept"),
+    [
+        (["I drive a red Golf.", "Actually my wife does, not me."], False),
+        (["My car is a blue Fiesta.", "No, sorry, that's my son's."], False),
+        (["I drive a Golf, no sorry, my wife does."], False),
+        (["I drive a red Golf.", "Actually my wife does, too."], True),
+        (["I drive a red Golf.", "My wife drives the Fiesta."], True),
+    ],
+)
+async def test_a_sentence_that_the_next_turn_gives_to_somebody_else_is_not_kept(turns, kept):
+    async with echoic.open("memory://", embedder="local") as memory:
+        user = memory.user("ana")
+        call = await user.conversation("call")
+        for text in turns:
+            await call.append(echoic.Turn(speaker="user", text=text))
+        await call.distil()
+        texts = [memory.text for memory in await user.facts()]
+    assert any(text.startswith(("I drive", "My car")) for text in texts) is kept, texts
+
+
 async def test_what_a_rule_heard_is_not_kept_a_second_time(learned_from):
     facts = await learned_from("I'm allergic to peanuts.", "My name is Petra.")
     assert sorted(memory.key for memory in facts) == ["allergy:peanuts", "user_name"]

@@ -63,13 +63,14 @@ _OPENING: Final = frozenset("a an the my our at in on for to from i".split())
 _SPEAKER: Final = frozenset("i my our we".split())
 _NO_VALUE: Final = frozenset("to about".split())
 """Words that continue a mark: "I'm sorry to hear that", "hang on to it"."""
-# "Not me, my husband", "I mean my wife does", "that's my mum's name".
-_NOT_MINE: Final = pattern("corrections.not_mine")
-_MINE: Final = re.compile(r"(?:and |but )?mine(?:'s| is) ")
-_MY: Final = re.compile(r"(?:but |it'?s |that'?s )?my ")
-_DOUBTING: Final = re.compile(r"\b(?:no|sorry|wait|mean|meant|well|actually|rather|correction|oops) ")
+# "Sorry, not me, my husband", "I mean my wife does", "that's where we used to be".
+_DISOWNED: Final = pattern("corrections.disowned")
+_NOT_ME: Final = pattern("corrections.not_me")
 _OWNED: Final = {
     "number": "phone|number",
+    "mobile": "phone",
+    "address": "address|home",
+    "date": "birthday",
     "date of birth": "birthday",
     "job": "occupation|employer",
     "surname": "name",
@@ -77,7 +78,8 @@ _OWNED: Final = {
 }
 """What is filled by a thing that somebody else's is named as, where that is not the name of the slot."""
 # "My wife is, too" is so of both; "that's my son's, the racket" says itself what is his.
-_OF_BOTH: Final = re.compile(r"(?:too|also|as well) ")
+_OF_BOTH: Final = re.compile(r"(?:too|also|as well|and (?:so )?(?:i|i'm|me|we|am i|do i)) ")
+_AND_OTHERS: Final = re.compile(r"and (?:so|my|our|the|his|her|their|both|all) ")
 _APPOSED: Final = re.compile(r"(?:the|this|that|these|those|an?) ")
 _YOU: Final = frozenset("you you're you've your".split())
 _ELSE: Final = PEOPLE | frozenset("anyone anybody someone somebody who family household else".split())
@@ -214,9 +216,8 @@ _CONTRASTED: Final = re.compile(r"(?:it's|it is) ")
 # "Not codeine, it's tramadol", "sorry, I said May, it's March the fourth".
 _DENYING: Final = pattern("corrections.denying")
 _CONTRASTING: Final = pattern("corrections.contrasting")
-_DISOWNED: Final = pattern("corrections.disowned")
 _OWN_VALUE: Final = pattern("corrections.own_value")
-_AFTERWARDS: Final = frozenset("no it's mine mine's ours i'm we're sorry not".split())
+_AFTERWARDS: Final = frozenset("no it's my mine mine's ours i'm we're sorry not".split())
 # "That's where we used to live, but we moved back."
 _NONE_THE_LESS: Final = frozenset("but though although and".split())
 _MEANT: Final = re.compile(r"\b(?:i mean|i meant|make that|or rather|correction) ")
@@ -476,40 +477,75 @@ def of_another(
     said: Sentence, at: int, previous: Sequence[SelfStatement], since: str, asked: str
 ) -> Repair | None:
     """The retraction of what was just said of the speaker, if the words at `at` say that it is somebody
-    else's: "sorry, not me, my husband", "I mean my wife does", "that's my husband's, mine's the sixth".
+    else's, see `disowned`.
     """
-    mark = None if said.question or not previous else said.match(_NOT_MINE, at)
-    if mark is None or any(sentences(since)):
+    old = previous[-1] if previous else None
+    if old is None or old.retracts or not (old.sentence and old.text):
         return None
-    old, end = previous[-1], said.at[mark.end()]
+    end = disowned(said, at, old)
+    apart = not all(_again(one, old) for one in sentences(since))
+    if end is None or apart or not all(_of_speaker(one, old) for one in sentences(asked)):
+        return None
     slot = old.key.partition(":")[0]
-    mine = said.match(_MINE, end)
-    ends = said.gap(end) or mine or (mark["not"] and said.match(_MY, end))
-    if not (old.sentence and old.text and ends) or old.retracts or said.match(_OF_BOTH, end):
-        return None
-    if not (mark["not"] or mark["verb"] or mark["noun"]) and said.match(_APPOSED, end):
-        return None
-    if not mark["not"] and not (_DOUBTING.search(mark["marks"]) and _is_owned(mark, old, slot)):
-        return None
-    if not all(_of_speaker(one, old) for one in sentences(asked)):
-        return None
-    # no part of another's birthday or number is the speaker's
-    blank = replace(old, text="")
-    right = _reread(said, said.at[mine.end()], blank, "", meant=True, firm=True) if mine else None
     same = takewhile(lambda one: one.key.partition(":")[0] == slot and not one.retracts, reversed(previous))
-    return right or Repair(tuple(map(retraction, same)), end)
+    return Repair(tuple(map(retraction, same)), end)
 
 
-def _is_owned(mark: re.Match[str], old: SelfStatement, slot: str) -> bool:
-    """Whether `mark` speaks of what `old` states: after "I live in Leeds", "sorry, that's my husband's" is
-    rather about a noise.
+def disowned(said: Sentence, at: int, old: SelfStatement | None = None) -> int | None:
+    """The word behind words at `at` that give what was said before to somebody else, or to an earlier time:
+    "sorry, not me, my husband", "I mean my wife does", "that's Frank's", "that's where we used to be".
+
+    `old`: what was said before, if it is known. What only adds somebody leaves it: "actually my wife is, and
+    the kids".
     """
-    if mark["verb"]:
-        be = old.sentence.startswith("The user is") or slot in {"diet", "occupation"}
-        return be or mark["verb"] not in {"is", "are"}
-    if mark["noun"]:
-        return re.search(_OWNED.get(mark["noun"], mark["noun"].split()[-1]), slot) is not None
-    return slot in _WRITTEN or slot.endswith("_name")
+    mark = None if said.question else said.match(_DISOWNED, at)
+    if mark is None:
+        return None
+    end = said.at[mark.end()]
+    again = 0 if said.gap(end) else _restated(said, end, old)
+    end = again or end
+    ends = said.gap(end) or said.low(end) in _AFTERWARDS
+    if not ends or (mark["name"] and not _names(said, said.at[mark.start("name")])):
+        return None
+    others = said.match(_AND_OTHERS, end)
+    behind = next((place for place in range(end + 1, len(said)) if others and said.gap(place)), end)
+    denied = (said.match(_NOT_ME, place) for place in (end, behind))
+    fits = mark["not"] or any(one and said.gap(said.at[one.end()]) for one in denied)
+    if not fits and (mark["firm"] or mark["noise"] or not (others or (again and mark["verb"]))):
+        fits = (again and mark["that"] and mark["marked"]) or _is_theirs(said, mark, end, old)
+    return end if fits and not said.match(_OF_BOTH, end) else None
+
+
+def _is_theirs(said: Sentence, mark: re.Match[str], end: int, old: SelfStatement | None) -> bool:
+    """Whether `mark` gives what `old` states to somebody: after "I live in Leeds", "sorry, that's my
+    husband's" is rather about a noise.
+    """
+    slot, noun = old.key.partition(":")[0] if old else "", mark["noun"] or "one"
+    contact, named = slot.endswith(("phone", "email")), slot.endswith("_name")
+    be = not old or old.sentence.startswith("The user is") or slot in {"diet", "occupation"}
+    if mark["before"]:
+        fits = (not old or slot in VALUES) and said.low(end) not in _NONE_THE_LESS
+    elif mark["verb"]:
+        fits = be or mark["that"] is not None or mark["verb"] not in {"is", "are"}
+    elif noun != "one":
+        fits = not old or re.search(_OWNED.get(noun, noun.split()[-1]), slot) is not None
+    elif mark["owns"] or mark["theirs"]:
+        fits = (not old or slot in _WRITTEN or named) and not said.match(_APPOSED, end)
+    else:
+        # "that's Dave" may be the caller's own name, and "sorry, that's my son" is rather about a noise
+        fits = contact or ((be or named) and mark["firm"] is not None) or mark["noise"] is not None
+        heard = mark["noise"] and not (old and own_value(said, end, old))
+        fits = fits and old is not None and not (heard or (mark["name"] and not mark["post"]))
+    said_so = mark["marked"] or (contact and mark["verb"] is None)
+    return fits and bool(said_so and (mark["verb"] or mark["that"]))
+
+
+def _restated(said: Sentence, at: int, old: SelfStatement | None) -> int:
+    """The word behind words at `at` that only repeat `old`: "vegan", "who's vegan"; 0 if they say more."""
+    end = next((place for place in range(at, len(said)) if said.gap(place)), len(said))
+    told = {said.low(place).removesuffix("'s") for place in range(at, end)} - (FUNCTION - {"not"})
+    repeats = old and told and told.issubset(fold(f"{old.text} {old.sentence}").replace(".", "").split())
+    return end if repeats else 0
 
 
 def _of_speaker(said: Sentence, old: SelfStatement) -> bool:
@@ -655,11 +691,11 @@ def _offered(said: Sentence, kind: str, old: SelfStatement) -> set[str]:
 
 def _names(said: Sentence, at: int) -> bool:
     """Whether the word at `at` names a person, as far as can be told."""
-    token = said.tokens[at]
-    if token.low in GIVEN or not token.low.isalpha():
-        return token.low in GIVEN
+    token, low = said.tokens[at], said.low(at).removesuffix("'s")
+    if low in GIVEN or not low.isalpha():
+        return low in GIVEN
     written = token.capital and at > 0 if said.cased else True
-    return written and not (wordlike(token.low) or token.low in PLACES | FIRMS | FUNCTION)
+    return written and not (wordlike(low) or low in PLACES | FIRMS | FUNCTION)
 
 
 def _read_back(said: Sentence, kind: str, offered: set[str], old: SelfStatement) -> bool:
@@ -704,30 +740,17 @@ def given_up(said: Sentence, at: int) -> bool:
     return not aside or mark.group().startswith("scratch")  # "oops, wrong button"
 
 
-def disowned(said: Sentence, at: int) -> int | None:
-    """The word behind words that give the value before `at` to somebody else, or to an earlier time:
-    "No, what am I saying, that's Frank's.", "No, that's where we used to be."
-    """
-    found = said.match(_DISOWNED, at)
-    end = said.at[found.end()] if found else len(said)
-    if found is None or said.question or not (said.gap(end) or said.low(end) in _AFTERWARDS):
-        return None
-    if said.low(end) in _NONE_THE_LESS or said.match(_OF_BOTH, end) or said.match(_APPOSED, end):
-        return None
-    low = found["name"] or ""
-    written = said.cased and said.tokens[said.at[found.start("name")]].capital if low else False
-    return end if not low or low in GIVEN or (written and not wordlike(low)) else None
-
-
-def own_value(said: Sentence, at: int, key: str) -> Value | None:
-    """The value of slot `key` that takes the place of one that was somebody else's: "Mine's the ninth"."""
-    lead, reader = said.match(_OWN_VALUE, at), VALUES.get(key)
+def own_value(said: Sentence, at: int, old: SelfStatement) -> Repair | None:
+    """The value that takes the place of `old`, which was somebody else's: "Mine's the ninth"."""
+    lead, reader = said.match(_OWN_VALUE, at), VALUES.get(old.key)
     if lead is None or reader is None or said.question or said.at[lead.end()] >= len(said):
         return None
     found = reader(said, said.at[lead.end()])
     if found is None or not (lead.group() or found.end == len(said)):
         return None  # "Paris, that's where I'm flying to"
-    return found if said.gap(found.end) or said.low(found.end) in _POLITE | {"now"} else None
+    if not (said.gap(found.end) or said.low(found.end) in _POLITE | {"now"}):
+        return None
+    return Repair((replace(hear(old.key, found.text), instead=old.text),), found.end)
 
 
 def _candidates(said: Sentence, at: int, previous: Sequence[SelfStatement]) -> list[SelfStatement]:
@@ -764,7 +787,7 @@ def _reread(
     text = _in_place(found.text, part, old.text) if slot.endswith("_name") else found.text
     whose = slot.removesuffix("_name").replace("_", " ")
     right = hear(slot, text) if slot in SLOTS else hear_of(whose, text)
-    return Repair((replace(right, instead=old.text),), found.end)
+    return Repair((replace(right, instead=old.text, context=old.context),), found.end)
 
 
 def _in_place(new: str, part: str, name: str) -> str:

@@ -20,7 +20,6 @@ from typing import Final
 from echoic.english import facts, phrases, preferences
 from echoic.english.corrections import (
     corrected,
-    disowned,
     given_up,
     of_another,
     own_value,
@@ -28,7 +27,7 @@ from echoic.english.corrections import (
     retracted,
     settled,
 )
-from echoic.english.facts import PEOPLE, VALUES, relation
+from echoic.english.facts import PEOPLE, relation
 from echoic.english.lexicon import AUXILIARIES, GIVEN, pattern, source, table, words
 from echoic.english.preferences import PLURALS, names_allergy
 from echoic.english.sentences import CONNECTING, GREETINGS, Sentence, sentences
@@ -119,6 +118,8 @@ _UNSAID: Final = pattern("guards.unsaid")
 # The same, but after a denial they only repeat it: "I don't live there, not any more".
 _ENDED: Final = re.compile(r"(?:no more|(?:but )?not (?:now|any ?more)) ")
 _OF_FAMILY: Final = re.compile(r"in (?:the|our|my) family ")
+# What happened once is under no condition: "in summer we moved to York".
+_EVENT: Final = re.compile(r"\b(?:moved|started|got|quit|left|lost|been|lived|worked) ")
 _JOKE: Final = pattern("guards.joke")
 # Words that restrict a denial to a part of the time.
 _LIMITED: Final = pattern("guards.limited")
@@ -182,10 +183,8 @@ class _Hearing:
         self._greeted = False
         self._hushed = False
         self._hushes_only = True
-        self._latest: SelfStatement | None = None
-        """What the sentence before states last."""
-        self._others = ""
-        """The slot whose value was said to be somebody else's, at the end of the sentence before."""
+        self._others: SelfStatement | None = None
+        """What was said to be somebody else's at the end of the sentence before."""
 
     def result(self) -> list[SelfStatement]:
         """The final result of everything read."""
@@ -198,33 +197,13 @@ class _Hearing:
         said = repaired(said)
         if jokes(said):
             self._heard.clear()
-        if self._disowned(said):
-            self._latest = None
-            return
         self._hushed = self._hushed or hushed(said)
         self._hushes_only = self._hushes_only and only_hushes(said)
         passage = _Passage(said, self._previous, self._heard, self._since, self._asked, greeted=self._greeted)
-        before = len(self._heard)
-        passage.read()
-        self._latest = self._heard[-1] if len(self._heard) > before else None
+        passage.read(self._others)
         self._others = passage.others
         self._since = passage.since(len(said))
         self._greeted = greets(said)
-
-    def _disowned(self, said: Sentence) -> bool:
-        """Whether `said` only gives the value before it to somebody else; the caller's may follow."""
-        last = self._latest
-        end = disowned(said, 0) if last and last.key in VALUES and not last.retracts else None
-        if last and end is not None:
-            self._heard[:] = [retraction(one) if one is last else one for one in self._heard]
-            self._others = last.key
-        start = end or 0
-        found = own_value(said, start, self._others) if self._others and start < len(said) else None
-        if found:
-            self._heard.append(hear(self._others, found.text))
-        if found or end is None:
-            self._others = ""
-        return end is not None
 
 
 class _Passage:
@@ -251,11 +230,12 @@ class _Passage:
         self._requested = False
         self._led = phrases.condition_before(said)
         """The condition at the beginning of the sentence, and where its main clause begins."""
-        self.others = ""
-        """The slot whose value is said to be somebody else's, without that of the speaker."""
+        self.others: SelfStatement | None = None
+        """What is said to be somebody else's, without the speaker's own value."""
 
-    def read(self) -> None:
-        index, end = 0, len(self._said.tokens)
+    def read(self, others: SelfStatement | None) -> None:
+        """Read the sentence; `others` is what the one before said to be somebody else's."""
+        index, end = self._own(0, others), len(self._said.tokens)
         while index < end:
             index = self._command(index) or self._correction(index) or self._statement(index) or index + 1
 
@@ -307,6 +287,16 @@ class _Passage:
             return self._clause(end)
         return end
 
+    def _own(self, index: int, others: SelfStatement | None) -> int:
+        """Where to go on after the speaker's own value in place of `others`, or `index` without one."""
+        found = own_value(self._said, index, others) if others else None
+        self.others = None if found or index == 0 else others
+        if found is None:
+            return index
+        self._heard.extend(found.heard)
+        self._value_end = found.end
+        return found.end
+
     def _correction(self, index: int) -> int | None:
         """Where to go on after a correction of the last statement."""
         token = self._said.tokens[index]
@@ -324,8 +314,7 @@ class _Passage:
             return None
         self._heard.extend(repair.heard)
         self._value_end = repair.end
-        self.others = repair.heard[-1].key if taken and repair.heard[-1].retracts else ""
-        return repair.end
+        return self._own(repair.end, repair.heard[0] if taken else None)
 
     def _statement(self, index: int) -> int | None:
         """Where to go on after a statement at `index`, if a rule reads one there."""
@@ -373,10 +362,6 @@ class _Passage:
             return None
         reading = conditioned
         taken_back = withdrawn(said, reading.end, reading.heard[-1].key, denied=denied)
-        others = disowned(said, reading.end) if reading.end < len(said) else None
-        # "that's my husband's, mine is" is put right
-        if others is not None and said.low(others) not in {"mine", "mine's"}:
-            taken_back, self.others = True, reading.heard[-1].key
         if taken_back and not (asked and said.question):
             return None
         if denied:
@@ -394,13 +379,15 @@ class _Passage:
         lasting = denied and not spot.match.group().rstrip().endswith((" job at", " job with"))
         if lasting and (phrases.condition_after(self._said, reading.end) or self._limits(reading.end)):
             return None  # "I don't live in Leeds all the time" denies only a part
-        able = not denied and all(one.key.startswith(phrases.CONDITIONAL_KEYS) for one in reading.heard)
+        context, end = phrases.condition_after(self._said, reading.end) or (None, reading.end)
+        # "in summer I live in Leeds, in winter in Malaga" is kept as said
+        when = context or (led if end == len(self._said) else None)
+        when = None if _EVENT.search(spot.match.group()) else when
+        able = not denied and all(phrases.holds_condition(one.key, when) for one in reading.heard)
         if not able:
             return None if led and not self._ground.bears(start or 0, firm=False, value_end=-1) else reading
-        behind = phrases.condition_after(self._said, reading.end)
-        context, end = behind or (None, reading.end)
         heard = tuple(
-            replace(one, context=context or led or phrases.condition_within(one.text))
+            replace(one, context=context or led or phrases.condition_within(one.text), ends=())
             for one in reading.heard
         )
         return RuleReading(heard, end)

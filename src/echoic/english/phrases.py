@@ -304,10 +304,25 @@ def _email_step(said: Sentence, at: int, *, local: bool) -> Value | None:
 
 # -- conditions
 
-CONDITIONAL_KEYS: Final = tuple(
-    "preference: favourite: least_favourite: avoids: avoid_topic: answer_length".split()
+_CONDITIONAL: Final = tuple(
+    """preference: favourite: least_favourite: avoids: avoid_topic: answer_length contact_time
+    no_contact_time""".split()
 )
-"""Prefixes of the keys whose values can hold under a condition."""
+"""Prefixes of the keys whose values can hold under a condition of any kind."""
+_PLACES: Final = frozenset("home employer workplace".split())
+# A move "after the divorce" is under no condition, and "just outside York" says where.
+_AT_TIMES: Final = re.compile(
+    r"(?:(?:only|mostly|mainly|usually) )?(?:when|whenever|while|during|except|unless|on|at|in) "
+)
+
+
+def holds_condition(key: str, condition: str | None) -> bool:
+    """Whether a value of `key` can hold under `condition`: one may live or work somewhere at times."""
+    if key.partition(":")[0] in _PLACES:
+        return condition is not None and _AT_TIMES.match(condition) is not None
+    return key.startswith(_CONDITIONAL)
+
+
 _CONDITION_WORDS: Final = 10
 _AFTER: Final = pattern("phrases.after")
 _BEFORE: Final = pattern("phrases.before")

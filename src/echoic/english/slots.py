@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Final, cast
 
 from echoic.english.lexicon import expanded, pattern, table, triggers
-from echoic.english.phrases import CONDITIONAL_KEYS, Value, slug
+from echoic.english.phrases import Value, holds_condition, slug
 from echoic.english.sentences import Sentence
 from echoic.text import fold, sound
 from echoic.types import Category, Memory
@@ -136,7 +136,7 @@ _SAME_LIMIT: Final = frozenset("before after past between".split())
 """Words of times not to call of which the last one said holds."""
 
 
-_MOSTLY: Final = ("only ", "just ", "except ", "unless ", "apart ", "other ")
+_MOSTLY: Final = ("only ", "just ", "except ", "unless ", "apart ", "other ", "not ", "never ")
 """Beginnings of conditions that leave little of a value known without one."""
 
 
@@ -147,10 +147,10 @@ def beside(key: str, said: str, when: str | None, known: SelfStatement | Memory)
     """
     one, other = fold(said), fold(known.text)
     item = None
-    if key.startswith(CONDITIONAL_KEYS) and when and known.context:
+    if when and holds_condition(key, when) and known.context:
         only = when.startswith("only ") and known.context.startswith("only ")
         item = None if only or fold(when) == fold(known.context) else when
-    elif key.startswith(CONDITIONAL_KEYS) and when:
+    elif when and holds_condition(key, when):
         item = None if one == other or when.startswith(_MOSTLY) else when
     elif key == "no_contact_time" and one != other:
         limit, before = one.partition(" ")[0], other.partition(" ")[0]

@@ -269,7 +269,7 @@ def clauses(text: str) -> list[Clause]:
             found.clear()
         elif disowned(sentence, 0) is not None:  # or that it is true of somebody else
             del found[last:]
-        else:
+        elif not any(sentence.gap(place) and disowned(sentence, place) for place in range(1, len(sentence))):
             last = len(found)
             right = repaired(sentence)
             read = _of_sentence(right, every[:at], every[at + len(sentence) :])

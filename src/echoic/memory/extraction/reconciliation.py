@@ -474,7 +474,7 @@ class Reconciler:
         for memory in (*self._known, *self._kept):
             if not memory.confirmed and mentions(text, memory) and memory.author == self._ledger.scope.user:
                 sure = await self._ledger.affirm(memory.id)
-                if sure and sure.key and sure.key.startswith("home:"):
+                if sure and sure.key and sure.key.startswith("home:") and not sure.context:
                     sure = await self._ledger.supersede(sure, replace(sure, key="home"))
                     self._superseded += [sure.supersedes] if sure.supersedes else []
                 self._confirmed += [sure] if sure else []

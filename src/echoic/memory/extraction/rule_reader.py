@@ -165,7 +165,8 @@ def _changes(item: SelfStatement, source: tuple[str, ...]) -> list[Change]:
         introduced=item.introduced,
         tentative=item.key == "home" and item.confidence <= INFERRED,
     )
-    gone = [TakeBack(key=key, text=text, source=source) for key, text in rivals(item.key, item.text)]
+    others = [] if item.context else rivals(item.key, item.text)
+    gone = [TakeBack(key=key, text=text, source=source) for key, text in others]
     return [*gone, Add(fact=fact, source=source)]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
-from echoic.english.corrections import kind_of
+from echoic.english.corrections import disowned, kind_of
 from echoic.english.lexicon import (
     DAYS,
     DETERMINERS,
@@ -378,7 +378,7 @@ class SentenceExtractor:
         """See `Extractor`. Raises EmbedderUnavailable if there are no vectors."""
         turns = [*reading.context, *reading.turns]
         of_another, _ = answers_about_another(turns, of_another=reading.of_another)
-        told = told_by_user(turns, of_another)
+        told = _with_owners(turns, told_by_user(turns, of_another))
         said = [
             one
             for turn in reading.turns
@@ -403,6 +403,23 @@ class SentenceExtractor:
         read = list(zip(said, found, made.vectors, strict=False))
         here = frozenset(turn.id for turn in (*reading.context, *reading.turns))
         return [*_disbelieved(read, reading.known, by), *_changes(read, known, by, here)]
+
+
+def _with_owners(turns: Sequence[Turn], told: dict[str, str]) -> dict[str, str]:
+    """What was `told`, with what the user's next turn gives to somebody else: "I drive a Golf. Actually, my
+    wife does". It takes the sentence before it away.
+    """
+    whole, last, asked = dict(told), "", ""
+    for turn in turns:
+        asked = turn.heard_text if turn.speaker == "agent" else asked
+        if turn.id not in told:
+            continue
+        begun = next(iter(sentences(told[turn.id])), None)
+        answers = any(said.question for said in sentences(asked))
+        if last and begun and not answers and disowned(begun, 0) is not None:
+            whole[last] = f"{told[last].rstrip(' .')}. {begun.text(0, len(begun))}"
+        last, asked = turn.id, ""
+    return whole
 
 
 def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterator[_SaidClause]:
