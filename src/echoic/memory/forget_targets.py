@@ -12,6 +12,7 @@ destroys them once the user confirms.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from datetime import UTC, tzinfo
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
+from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request, named_slots
 from echoic.english.slots import is_of
 from echoic.memory.extraction.turns import (
     EMPTY,
@@ -545,6 +546,7 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
         elif _is_obeyed(asked, memories):
             continue
         found = _reached(turns, asked, memories, await _zone(store, scope, asked))
+        found = _with_slots(found, _named_slots(turns, asked), turns, asked, memories)
         if found is not None:
             said = [*found.memories, *said_by(found)]
             # what the user says afterwards counts again
@@ -560,7 +562,18 @@ async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
     turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
     memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
     found = _reached(turns, asked, memories, await _zone(store, scope, asked))
-    slots = [one for one in listen(asked.heard_text) if one.retracts]
+    slots = [one for one in listen(asked.heard_text) if one.retracts] or _named_slots(turns, asked)
+    return _with_slots(found, slots, turns, asked, memories)
+
+
+def _with_slots(
+    found: Targets | None,
+    slots: Sequence[SelfStatement],
+    turns: Sequence[Turn],
+    asked: Turn,
+    memories: Sequence[Memory],
+) -> Targets | None:
+    """The memories in `slots`, and what stated them; `found` if there are none."""
     keyed = [one for one in memories if one.valid_from <= asked.said_at and _is_in(one, slots, asked)]
     if found is None or not keyed:
         return found
@@ -569,6 +582,22 @@ async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
     # the words of "forget where I live" also fit where somebody else lives: what the slot held is meant
     own = {name: spans for name, spans in found.spans.items() if name == asked.id}
     return Targets(spans=own, memories=tuple(keyed), said=said)
+
+
+def _named_slots(turns: Sequence[Turn], asked: Turn) -> list[SelfStatement]:
+    """The slots that a request names in words of its own: "take my address off your system".
+
+    None if it says more that was spoken of before, and so may mean only that.
+    """
+    request = forget_request(asked.heard_text)
+    names = named_slots(request) if request is not None else []
+    if request is None or not names or request.ahead or request.points_back:
+        return []
+    beside = stems_of(" ".join(request.topic)) - EMPTY - stems_of(" ".join(names))
+    before = itertools.takewhile(lambda turn: turn.id != asked.id, turns)
+    if any(beside & stems_of(turn.heard_text) for turn in before if turn.speaker != AGENT):
+        return []
+    return [one for name in names for one in listen(f"Forget {name}.") if one.retracts]
 
 
 def _is_in(memory: Memory, slots: Sequence[SelfStatement], asked: Turn) -> bool:
