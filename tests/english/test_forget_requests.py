@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.forget_requests import forget_request
+from echoic.english.forget_requests import agrees_to_forget, forget_request
 
 
 @pytest.mark.parametrize(
@@ -265,3 +265,46 @@ def test_other_wordings_are_requests_too(said):
 )
 def test_what_has_words_of_these_wordings_is_no_request(said):
     assert forget_request(said) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Shall I keep that on your file?", "No thanks."),
+        ("I see. Would you like me to remember that?", "I'd rather you didn't."),
+        ("Should I make a note of that?", "No, don't bother."),
+        ("Shall I save that for next time?", "Please don't."),
+        ("Would you like me to delete that?", "Yes please."),
+        ("Sorry about that. Do you want me to remove it from your record?", "Yes, go ahead."),
+        ("Shall I forget that then?", "Yeah."),
+    ],
+)
+def test_an_answer_may_ask_to_forget(question, answer):
+    assert agrees_to_forget(answer, question)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Shall I keep that on your file?", "Yes please."),
+        ("Shall I keep that on your file?", "What for?"),
+        ("Shall I keep that on your file?", "No problem."),
+        ("Shall I keep that on your file?", "No, wait, let me think."),
+        ("Shall I keep that table for you until eight?", "No thanks."),
+        ("Shall I keep it warm?", "No thanks."),
+        ("Shall I write that on the cake?", "No thanks."),
+        ("Shall I write to them?", "No thanks."),
+        ("Would you like me to remove that from your order?", "Yes please."),
+        ("Would you like me to remove that?", "Yes please."),
+        ("Would you like me to delete that booking?", "Yes please."),
+        ("Would you like me to delete that?", "No, keep it."),
+        ("Would you like me to delete that?", "Yes, no, actually keep it."),
+        ("Shall I record that parcel as lost?", "No thanks."),
+        ("Do you remember that?", "No."),
+        ("Should I save it as a draft?", "No."),
+        ("I'll delete that. Anything else?", "Yes please."),
+        ("", "No thanks."),
+    ],
+)
+def test_another_answer_asks_nothing(question, answer):
+    assert not agrees_to_forget(answer, question)

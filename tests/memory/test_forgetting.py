@@ -1378,3 +1378,29 @@ async def test_an_address_of_somebody_else_is_not_the_callers(memory):
     await say(ana, "monday", "user: I live at 7 Pond Lane.", "user: My sister lives in Deal.")
     await say(ana, "tuesday", "user: Take my sister's address off your system.")
     assert "7 Pond Lane" in [fact.text for fact in await ana.facts()]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "hidden"),
+    [
+        ("Shall I keep that on your file?", "No thanks.", True),
+        ("Would you like me to delete that?", "Yes please.", True),
+        ("Shall I keep that on your file?", "Yes please.", False),
+        ("Would you like me to delete that?", "No, keep it.", False),
+    ],
+)
+async def test_an_answer_to_the_agents_question_hides_what_was_said_before_it(
+    memory, question, answer, hidden
+):
+    ana = memory.user("ana")
+    call = await say(ana, "monday", "user: I live in York.", "user: I was born in 1948.")
+    _, asked = await call.append(Turn(speaker="agent", text=question), Turn(speaker="user", text=answer))
+    await call.learn()
+    told = await recalled(ana, "When was I born?", "1948", "Where do I live?")
+    assert ("1948" not in told) == hidden
+    assert "York" in told
+    meant = await ana.asked_to_forget(asked)
+    assert (meant is not None) == hidden
+    if hidden:
+        assert (await ana.forget(asked=asked.id)).verified
+        assert "1948" not in json.dumps(await ana.export())

@@ -90,6 +90,8 @@ _SAYS_NO: Final = pattern("requests.says_no")
 _SAYS_NO_LATER: Final = pattern("requests.says_no_later")
 _NO_OBJECTION: Final = pattern("requests.no_objection")
 _GOES_AHEAD: Final = pattern("requests.goes_ahead")
+_OFFERS_TO_FORGET: Final = pattern("requests.offers_to_forget")
+_OFFERS_TO_KEEP: Final = pattern("requests.offers_to_keep")
 _UNDECIDED: Final = re.compile(r"\b(?:but|unless|if|maybe|not sure|let me|wait|why|what for)\b|n't know")
 _POINTED: Final = pattern("requests.pointed")
 _NAMED_SLOT: Final = pattern("requests.named_slot")
@@ -156,10 +158,29 @@ def answers_to_remember(text: str, question: str = "") -> bool | None:
     sentences = [sentence[0] for sentence in SENTENCE.finditer(text[:_MAX_CHARACTERS])]
     if any(_kept(sentence) for sentence in sentences):
         return True
-    said = [low for low in map(_low, sentences) if low]
-    asked = [sentence[0].strip() for sentence in SENTENCE.finditer(question[-_MAX_CHARACTERS:])]
-    asked = [sentence for sentence in asked if sentence]
-    if not said or not asked or not _ASKS_TO_REMEMBER.search(_low(asked[-1])):
+    return _agrees(text) if _ASKS_TO_REMEMBER.search(_last_of(question)) else None
+
+
+def agrees_to_forget(text: str, question: str) -> bool:
+    """Whether `text`, as the answer to an agent's `question`, asks to forget what was said last: "yes" to
+    "Would you like me to delete that?", "no" to "Shall I keep that on file?".
+    """
+    asked = _last_of(question)
+    return (_OFFERS_TO_FORGET.search(asked) is not None and _agrees(text) is True) or (
+        _OFFERS_TO_KEEP.search(asked) is not None and _agrees(text) is False
+    )
+
+
+def _last_of(question: str) -> str:
+    """The last sentence of `question`."""
+    asked = [_low(sentence[0]) for sentence in SENTENCE.finditer(question[-_MAX_CHARACTERS:])]
+    return next((low for low in reversed(asked) if low), "")
+
+
+def _agrees(text: str) -> bool | None:
+    """Whether `text` says yes or no to a question; None if it is unclear."""
+    said = [low for sentence in SENTENCE.finditer(text[:_MAX_CHARACTERS]) if (low := _low(sentence[0]))]
+    if not said:
         return None
     if text.rstrip().endswith("?") or any(_UNDECIDED.search(low) for low in said):
         return None

@@ -16,12 +16,18 @@ import itertools
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request, named_slots
+from echoic.english.forget_requests import (
+    SENTENCE,
+    ForgetRequest,
+    agrees_to_forget,
+    forget_request,
+    named_slots,
+)
 from echoic.english.slots import is_of
 from echoic.memory.extraction.turns import (
     EMPTY,
@@ -85,6 +91,8 @@ _WORDS: Final = 2
 """Words of a request that a sentence must share, counting its turn and what it answers."""
 _CLAUSE: Final = 4
 """Words before a request in the same sentence that make a statement of their own."""
+_SHORT: Final = 80
+"""Characters at most of an answer to whether something is to be forgotten."""
 _ECHO_WITHIN: Final = 2
 """Turns after a target, and after the request, in which an agent may repeat it."""
 
@@ -536,7 +544,9 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
     `kept` was learned from them and is not written yet. Returns the memories to end.
     """
     ended: list[Memory] = []
-    for asked in (*stretch.context[-_BEHIND:], *stretch.turns):
+    told = (*stretch.context, *stretch.turns)
+    for turn in (*stretch.context[-_BEHIND:], *stretch.turns):
+        asked = _in_words(turn, told)
         if not _asks(asked):
             continue
         turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
@@ -557,13 +567,28 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
 
 async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
     """The targets of the request in `asked`, also if `obey` leaves it to other rules; None without one."""
-    if not _asks(asked):
+    if not of_user(asked):
         return None
     turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
+    asked = _in_words(asked, turns)
+    if not _asks(asked):
+        return None
     memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
     found = _reached(turns, asked, memories, await _zone(store, scope, asked))
     slots = [one for one in listen(asked.heard_text) if one.retracts] or _named_slots(turns, asked)
     return _with_slots(found, slots, turns, asked, memories)
+
+
+def _in_words(asked: Turn, turns: Sequence[Turn]) -> Turn:
+    """`asked` as a request, if it agrees to forget what an agent asked of directly before it in `turns`."""
+    if not of_user(asked) or len(asked.heard_text) > _SHORT:
+        return asked
+    place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), 0)
+    before = turns[place - 1] if place else None
+    if before is None or before.speaker != AGENT or before.conversation != turns[place].conversation:
+        return asked
+    agrees = agrees_to_forget(asked.heard_text, before.heard_text)
+    return replace(asked, text="Erase the last thing I said.", heard=None) if agrees else asked
 
 
 def _with_slots(

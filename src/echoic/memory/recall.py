@@ -24,7 +24,7 @@ from echoic.memory.concurrency import noted
 from echoic.memory.extraction.turns import hushes, takes_back
 from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.hits import as_stored, behind_successors, chosen, hit_of, relevant, rooted, told
-from echoic.memory.records import CONVERSATION, MEMORY, memory_of, scan_all, turn_of
+from echoic.memory.records import CONVERSATION, MEMORY, is_unlearned, memory_of, scan_all, turn_of
 from echoic.partition import TURN, Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
@@ -654,8 +654,8 @@ class Recaller:
             )
             at = at if partition.origin is None else partition.origin[at]
         # what no turn ended was deleted
-        ending = [turn_of(one) for one in await self._store.rows(scope, at.tolist())] if at.size else []
-        return not ending or any(_asks_to_forget(turn.heard_text) for turn in ending)
+        ending = await self._store.rows(scope, at.tolist()) if at.size else []
+        return not ending or any(map(_asks_to_forget, ending))
 
     async def _read(
         self, scopes: Sequence[Scope], found: Sequence[RankedRow], *, known: Sequence[Partition] = ()
@@ -690,8 +690,10 @@ class Recaller:
         return [hit_of(scopes[f.place], rows, f) for f, rows in there], ended
 
 
-def _asks_to_forget(text: str) -> bool:
-    return forget_request(text) is not None or takes_back(text) or hushes(text)
+def _asks_to_forget(record: Record) -> bool:
+    text = turn_of(record).heard_text
+    # nothing is learned either from a turn that agrees to forget something
+    return is_unlearned(record) or forget_request(text) is not None or takes_back(text) or hushes(text)
 
 
 def checked_relevance(value: object) -> None:
