@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -191,3 +192,11 @@ def test_what_is_said_beside_a_question_for_no_secret_stays(lines):
 )
 def test_what_is_said_after_a_secret_stays(agent, said):
     assert told("A What's your PIN?", "U Four four one two.", f"A {agent}", f"U {said}")[-1] == said
+
+
+@pytest.mark.parametrize("unit", ["can i ", "let me 1 ", "what's the first ", "first and second and "])
+def test_a_long_turn_before_is_read_at_once(unit):
+    before = [Said("agent", unit * 2000), Said("user", unit * 2000)]
+    began = time.process_time()
+    mask_turn(Said("user", "4 4 1 2"), before)
+    assert time.process_time() - began < 2

@@ -36,6 +36,8 @@ from echoic.text.spoken_numbers import View, is_bare, runs, views_of
 
 CONTEXT = 10
 """Earlier turns that are read."""
+_READ = 200
+"""Characters at the end of a turn that say what is offered, or asked for in part."""
 OPEN: dict[str, Secret] = {
     "[card number]": "card",
     "[account number]": "account number",
@@ -130,7 +132,7 @@ def pending_after(before: Sequence[Said]) -> Pending | None:
             if (asked := asked_for(said.text) or _doubted(said.text)) is not None:
                 return replace(asked, in_part=asked.in_part or in_part)
             asks = asks or _asks_for_it(said.text)
-            in_part = in_part or _NEXT_PART.search(said.text) is not None
+            in_part = in_part or _NEXT_PART.search(said.text[-_READ:]) is not None
             again = again or in_part or _AGAIN.search(said.text) is not None
             if not asks and not again and not encourages(said.text):
                 return None
@@ -217,6 +219,7 @@ _PAYS_BY_CARD = re.compile(r"\bpay(?:ing)?\b.{0,20}\b(?:by|with|on)\s+(?:\w+\s+)
 
 def _offered(text: str) -> Pending | None:
     """What a speaker offers, before an agent tells them to go on: "Can I give you my card number?"."""
+    text = text[-_READ:]
     if _PAYS_BY_CARD.search(text):
         return Pending("card", asked=False)
     return _mentioned(text) if _OFFERS.search(text) else None
@@ -255,7 +258,7 @@ def asked_for(text: str) -> Pending | None:
             continue
         asked = list(_asked_in(sentence))
         if asked and (refers or _ASKS.search(sentence) or _SENT_CODE.search(sentence)):
-            in_part = _IN_PART.search(sentence) is not None
+            in_part = _IN_PART.search(sentence[-_READ:]) is not None
             return Pending(asked[0], asked=True, others=frozenset(asked[1:]), in_part=in_part)
         if _ASKS.search(sentence) and _REFERS.search(sentence):
             refers = True
