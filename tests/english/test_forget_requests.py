@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.forget_requests import forget_request
+from echoic.english.forget_requests import agrees_to_forget, forget_request
 
 
 @pytest.mark.parametrize(
@@ -188,3 +188,123 @@ def test_the_same_verbs_in_another_sense_are_no_request(said):
 )
 def test_what_is_not_to_be_kept_is_one(said):
     assert forget_request(said) is not None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Can you forget I'm allergic to kale?",
+        "Forget he's my brother.",
+        "I no longer want you to have my phone number.",
+        "Oh, I shouldn't have told you that. You can't keep that, okay?",
+        "That was private, you mustn't store it.",
+        "You don't need to hold on to my husband's name.",
+        "Can we lose that last bit?",
+        "Can we forget that, please?",
+        "Don't keep the epilepsy part.",
+        "I don't want my name on your system.",
+        "Erase that sentence.",
+        "Please redact the hysterectomy.",
+        "Stop remembering that I like rum.",
+        "Pretend I never said that.",
+    ],
+)
+def test_other_wordings_are_requests_too(said):
+    assert forget_request(said) is not None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I sometimes just forget I'm a vegetarian.",
+        "Don't forget I'm allergic to kale.",
+        "Please don't forget I'm allergic.",
+        "I forget I'm supposed to ring.",
+        "You can't keep it, my daughter wants the dog back.",
+        "You can't save this as a draft?",
+        "You mustn't store it in the fridge.",
+        "You shouldn't write that cheque.",
+        "You don't need to take my number, you've got it.",
+        "You don't need to write down my address, it's on file.",
+        "No need to note my email.",
+        "I don't want the update on my computer.",
+        "I don't want a fault on your system.",
+        "Don't keep the spare part.",
+        "Don't keep the change.",
+        "Don't keep the broken part, send it back.",
+        "Erase the whiteboard?",
+        "Did you erase the message?",
+        "Can we lose the olives on the pizza?",
+        "Could we drop the last item?",
+        "Can we leave it there?",
+        "Can we cut the price a bit?",
+        "Could we take the train?",
+        "Can we cancel that order?",
+        "Can we forget the starter and just have mains?",
+        "Can we remove my brother from the booking?",
+        "Stop keeping me on hold.",
+        "Stop saving the receipts.",
+        "Pretend you're a pirate.",
+        "They act like I never said anything.",
+        "The kids pretend I never said it.",
+        "I no longer want you to call me.",
+        "I no longer want you to send my parcels to work.",
+        "Can we edit my booking?",
+        "Do we have to forget I'm a member?",
+        "Could we clear the invoice today?",
+        "Let's lose the last game and go home.",
+        "Did they redact the report?",
+        "You cannot note it twice.",
+        "I don't want my file on your computer damaged.",
+        "You can't record that channel.",
+        "You can't remember that, can you?",
+        "I can't remember that.",
+        "You're not to keep it in the fridge, it's private.",
+        "I told you, you can't keep it here.",
+    ],
+)
+def test_what_has_words_of_these_wordings_is_no_request(said):
+    assert forget_request(said) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Shall I keep that on your file?", "No thanks."),
+        ("I see. Would you like me to remember that?", "I'd rather you didn't."),
+        ("Should I make a note of that?", "No, don't bother."),
+        ("Shall I save that for next time?", "Please don't."),
+        ("Would you like me to delete that?", "Yes please."),
+        ("Sorry about that. Do you want me to remove it from your record?", "Yes, go ahead."),
+        ("Shall I forget that then?", "Yeah."),
+    ],
+)
+def test_an_answer_may_ask_to_forget(question, answer):
+    assert agrees_to_forget(answer, question)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Shall I keep that on your file?", "Yes please."),
+        ("Shall I keep that on your file?", "What for?"),
+        ("Shall I keep that on your file?", "No problem."),
+        ("Shall I keep that on your file?", "No, wait, let me think."),
+        ("Shall I keep that table for you until eight?", "No thanks."),
+        ("Shall I keep it warm?", "No thanks."),
+        ("Shall I write that on the cake?", "No thanks."),
+        ("Shall I write to them?", "No thanks."),
+        ("Would you like me to remove that from your order?", "Yes please."),
+        ("Would you like me to remove that?", "Yes please."),
+        ("Would you like me to delete that booking?", "Yes please."),
+        ("Would you like me to delete that?", "No, keep it."),
+        ("Would you like me to delete that?", "Yes, no, actually keep it."),
+        ("Shall I record that parcel as lost?", "No thanks."),
+        ("Do you remember that?", "No."),
+        ("Should I save it as a draft?", "No."),
+        ("I'll delete that. Anything else?", "Yes please."),
+        ("", "No thanks."),
+    ],
+)
+def test_another_answer_asks_nothing(question, answer):
+    assert not agrees_to_forget(answer, question)

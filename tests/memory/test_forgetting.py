@@ -1271,3 +1271,136 @@ async def test_a_turn_that_keeps_its_id_or_time_is_no_sign_that_words_are_left(m
     for key in ("home", "email"):
         receipt = await user.forget(key=key)
         assert (receipt.memories, receipt.verified) == (1, True), key
+
+
+PAST = (
+    "Where did I live before?",
+    "Where did I live last month?",
+    "April 1962",
+    "1962",
+    "What was that in 1962?",
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "request_or_key", "words"),
+    [
+        (("I live in Leeds.", "I live in York now."), "Forget where I live.", ("leeds", "york")),
+        (("I live in Leeds.", "I live in York now."), ("home",), ("leeds", "york")),
+        (("I was born on the third of April 1962.",), "Forget my birthday.", ("1962",)),
+        (("I was born on the third of April 1962.",), "Please erase when I was born.", ("1962",)),
+        (("I was born on the third of April 1962.",), ("birthday",), ("1962",)),
+    ],
+)
+async def test_a_question_about_the_past_is_not_answered_by_what_was_taken_back(
+    memory, said, request_or_key, words
+):
+    ana = memory.user("ana")
+    await say(ana, "monday", *(f"user: {one}" for one in said))
+    told = (await recalled(ana, *PAST)).lower()
+    assert all(word in told for word in words)
+    if isinstance(request_or_key, str):
+        await say(ana, "tuesday", f"user: {request_or_key}")
+    else:
+        await ana.delete(*request_or_key)
+    told = (await recalled(ana, *PAST)).lower()
+    assert not [word for word in words if word in told]
+    asked_for = [
+        hit.text.lower() for hit in await ana.query("Leeds York 1962", include_past=True, min_relevance=0)
+    ]
+    assert any(word in text for text in asked_for for word in words)
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "word"),
+    [
+        (("I work at Tesco.", "I don't work at Tesco any more."), "Where did I work before?", "Tesco"),
+        (("I'm vegan.", "I'm not vegan any more."), "What was my diet before?", "vegan"),
+        (("I live in Leeds.", "I live in York now."), "Where did I live before?", "Leeds"),
+    ],
+)
+async def test_a_question_about_the_past_is_answered_by_what_no_longer_holds(memory, said, question, word):
+    ana = memory.user("ana")
+    await say(ana, "monday", *(f"user: {one}" for one in said))
+    found = await ana.query(question, min_relevance=0)
+    assert any(hit.memory is not None and word in hit.text for hit in found)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked", "word", "stays"),
+    [
+        (
+            ("I live at 7 Pond Lane.", "I like jazz."),
+            "Could you take my address off your system?",
+            "pond",
+            "jazz",
+        ),
+        (
+            ("My number is 07700 900222.", "I like jazz."),
+            "I no longer want you to have my phone number.",
+            "900222",
+            "jazz",
+        ),
+        (
+            ("My husband is called Barnaby.", "I like jazz."),
+            "You don't need to hold on to my husband's name.",
+            "barnaby",
+            "jazz",
+        ),
+        (
+            ("My name's Ferdinand.", "I like jazz."),
+            "I don't want my name on your system.",
+            "ferdinand",
+            "jazz",
+        ),
+        (
+            ("I live at 7 Pond Lane.", "My boss saw my address on Facebook."),
+            "Delete what I said about my boss and my address on Facebook.",
+            "boss",
+            "pond",
+        ),
+    ],
+)
+async def test_what_a_request_names_is_meant_with_whatever_verb(memory, said, asked, word, stays):
+    ana = memory.user("ana")
+    await say(ana, "monday", *(f"user: {one}" for one in said))
+    await say(ana, "tuesday", f"user: {asked}")
+    facts = " ".join(fact.text.lower() for fact in await ana.facts())
+    assert word not in facts
+    assert stays in facts
+    for one in said:
+        told = " ".join(hit.text.lower() for hit in await ana.query(one, min_relevance=0))
+        assert word not in told.replace(asked.lower(), "")
+
+
+async def test_an_address_of_somebody_else_is_not_the_callers(memory):
+    ana = memory.user("ana")
+    await say(ana, "monday", "user: I live at 7 Pond Lane.", "user: My sister lives in Deal.")
+    await say(ana, "tuesday", "user: Take my sister's address off your system.")
+    assert "7 Pond Lane" in [fact.text for fact in await ana.facts()]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "hidden"),
+    [
+        ("Shall I keep that on your file?", "No thanks.", True),
+        ("Would you like me to delete that?", "Yes please.", True),
+        ("Shall I keep that on your file?", "Yes please.", False),
+        ("Would you like me to delete that?", "No, keep it.", False),
+    ],
+)
+async def test_an_answer_to_the_agents_question_hides_what_was_said_before_it(
+    memory, question, answer, hidden
+):
+    ana = memory.user("ana")
+    call = await say(ana, "monday", "user: I live in York.", "user: I was born in 1948.")
+    _, asked = await call.append(Turn(speaker="agent", text=question), Turn(speaker="user", text=answer))
+    await call.learn()
+    told = await recalled(ana, "When was I born?", "1948", "Where do I live?")
+    assert ("1948" not in told) == hidden
+    assert "York" in told
+    meant = await ana.asked_to_forget(asked)
+    assert (meant is not None) == hidden
+    if hidden:
+        assert (await ana.forget(asked=asked.id)).verified
+        assert "1948" not in json.dumps(await ana.export())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from echoic.secrets import values
 from echoic.secrets.forms import is_card
@@ -36,6 +36,8 @@ from echoic.text.spoken_numbers import View, is_bare, runs, views_of
 
 CONTEXT = 10
 """Earlier turns that are read."""
+_READ = 200
+"""Characters at the end of a turn that say what is offered, or asked for in part."""
 OPEN: dict[str, Secret] = {
     "[card number]": "card",
     "[account number]": "account number",
@@ -48,6 +50,8 @@ OPEN: dict[str, Secret] = {
     "[recovery phrase]": "recovery phrase",
 }
 """Kinds that may continue in the next turn: a card that was said whole does not."""
+_WHOLE: dict[str, Secret] = {"[password]": "password", "[security answer]": "security answer"}
+"""Kinds that are said whole, and only again if an agent asks."""
 
 _LISTS = word_lists("echoic.secrets")
 
@@ -70,6 +74,8 @@ class Pending:
     """Whether it was asked for or announced; otherwise only a bare number continues it."""
     others: frozenset[Secret] = frozenset()
     """Other secrets that were asked for."""
+    in_part: bool = False
+    """Whether only some of its letters or digits were asked for."""
 
 
 _ASKS = re.compile(
@@ -120,31 +126,37 @@ def words_of(text: str) -> list[str]:
 
 def pending_after(before: Sequence[Said]) -> Pending | None:
     """What is being dictated, or was asked for and not said yet."""
-    asks = False
+    asks = again = in_part = False
     for place, said in enumerate(reversed(before[-CONTEXT:])):
         if said.speaker == "agent":
             if (asked := asked_for(said.text) or _doubted(said.text)) is not None:
-                return asked
+                return replace(asked, in_part=asked.in_part or in_part)
             asks = asks or _asks_for_it(said.text)
-            if not asks and not encourages(said.text) and not _AGAIN.search(said.text):
+            in_part = in_part or _NEXT_PART.search(said.text[-_READ:]) is not None
+            again = again or in_part or _AGAIN.search(said.text) is not None
+            if not asks and not again and not encourages(said.text):
                 return None
             continue
         if asks:
             return _mentioned(said.text)
-        told, over = _told(said.text, place)
+        told, over = _told(said.text, place, again=again)
         if over:
-            return told
+            return replace(told, asked=told.asked or again, in_part=in_part) if told else None
     return None
 
 
-def _told(text: str, place: int) -> tuple[Pending | None, bool]:
-    """What a caller's turn leaves open, and whether it decides: a pause does not."""
+def _told(text: str, place: int, *, again: bool) -> tuple[Pending | None, bool]:
+    """What a caller's turn leaves open, and whether it decides: a pause does not. `again`: an agent wants it
+    said again, or more of it.
+    """
     marker = _last_marker(text)
     if marker is not None:
-        kind = OPEN.get(marker)
+        kind = OPEN.get(marker) or (_WHOLE.get(marker) if again else None)
         return (None if kind is None else Pending(kind, asked=False)), True
     if (announced := _dangling(text)) is not None:
         return Pending(announced, asked=place <= _SOON and _VERBS_AT_END.search(text) is not None), True
+    if (offered := _offered(text)) is not None:
+        return offered, True
     words = words_of(text)
     asks_back = text.rstrip().endswith("?") and len(words) <= 8
     return None, not is_bare(text) and not asks_back and not all(word in WAITS for word in words)
@@ -153,10 +165,28 @@ def _told(text: str, place: int) -> tuple[Pending | None, bool]:
 _AGAIN = re.compile(
     r"^\W*(?:(?:i'm\s+)?(?:so\s+)?sorry|pardon(?:\s+me)?|(?:once\s+)?again|one\s+more\s+time|say\s+(?:that|it)\s+again|"
     r"what\s+was\s+that|come\s+again|(?:yes|yeah)?\W*(?:that|this)\s+one|i\s+(?:didn't|did\s+not)\s+(?:catch|get|hear)\s+"
-    r"(?:that|it|you))\b[^.?!]{0,40}[.?!]*$",
+    r"(?:that|it|you)|(?:hm+\W+)?(?:(?:it|that)(?:'s|\s+(?:is|was))\s+(?:only|not|wrong|incorrect|too|rejecting)"
+    r"|(?:it|that)\s+(?:didn't|doesn't|isn't|wasn't|won't|says|keeps)|try\s+(?:that\s+|it\s+)?(?:again|another)"
+    r"|(?:it|i|we)\s+(?:needs?|should\s+(?:be|have))\s+(?:to\s+be\s+)?(?:all\s+)?(?:\w+\s+)?(?:digits|numbers|characters"
+    r"|letters)))\b[^.?!]{0,40}[.?!]*$",
     re.IGNORECASE,
 )
-"""What an agent says that has not understood, or repeats its question."""
+"""What an agent says that has not understood, repeats its question, or was told what does not fit."""
+_NTH = (
+    r"(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|next|\d(?:st|nd|rd|th)|one|two"
+    r"|three|and|,|\s)+"
+)
+_IN_PART = re.compile(
+    rf"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|\d(?:st|nd|rd|th))\b{_NTH}"
+    r"?\s*(?:digits?|letters?|characters?|numbers?)\b",
+    re.IGNORECASE,
+)
+"""A request for single letters or digits of a secret."""
+_NEXT_PART = re.compile(
+    rf"(?:^|[.!,]\s*)(?:and\s+)?(?:what(?:'s|\s+is|\s+about)\s+)?the\s+{_NTH}(?:one|digit|letter|character)?s?\?$",
+    re.IGNORECASE,
+)
+"""A request for the next letter or digit of what was asked for in part."""
 
 
 def _doubted(text: str) -> Pending | None:
@@ -171,12 +201,34 @@ _SOON = 2
 
 
 def _asks_for_it(text: str) -> bool:
-    """Whether an agent asks for what another speaker named: "Okay, what is it?"."""
-    return "?" in text and len(words_of(text)) <= 8 and _REFERS.search(text) is not None
+    """Whether an agent asks for what another speaker named: "Okay, what is it?", "What are you typing?"."""
+    return "?" in text and len(words_of(text)) <= 8 and any(one.search(text) for one in (_REFERS, _TYPED))
+
+
+_TYPED = re.compile(
+    r"\bwhat\s+(?:are|were|did|do|have)\s+you\s+(?:been\s+)?(?:typ|enter|put|us|try)", re.IGNORECASE
+)
+"""A question for what a speaker enters where a secret belongs."""
+_OFFERS = re.compile(
+    r"\b(?:(?:can|could|may|shall|should)\s+i|do\s+you\s+(?:want|need)|would\s+you\s+like|let\s+me|i'll|i\s+can)\b.*\b"
+    r"(?:give|tell|read|say|want|need|like)\b",
+    re.IGNORECASE,
+)
+_PAYS_BY_CARD = re.compile(r"\bpay(?:ing)?\b.{0,20}\b(?:by|with|on)\s+(?:\w+\s+){0,3}cards?\b", re.IGNORECASE)
+
+
+def _offered(text: str) -> Pending | None:
+    """What a speaker offers, before an agent tells them to go on: "Can I give you my card number?"."""
+    text = text[-_READ:]
+    if _PAYS_BY_CARD.search(text):
+        return Pending("card", asked=False)
+    return _mentioned(text) if _OFFERS.search(text) else None
 
 
 _KEEPING = re.compile(
-    r"\b(?:remember|save|store|note|keep|give|update|set|add|write|take|tell|read|have)\b", re.IGNORECASE
+    r"\b(?:remember|save|store|note|keep|give|update|set|add|write|take|tell|read|have"
+    r"|(?:reject|accept|enter)(?:s|ed|ing)?|typ(?:e|ed|ing))\b",
+    re.IGNORECASE,
 )
 
 
@@ -194,7 +246,7 @@ def _mentioned(text: str) -> Pending | None:
 
 def asked_for(text: str) -> Pending | None:
     """The secret that an agent asks for in `text`; None without one."""
-    if not _ASKS.search(text):
+    if not _ASKS.search(text) and not _SENT_CODE.search(text):
         return None
     text = MARKER.sub(" ", text)
     # the last or last but one sentence decides: "Thanks. And the PIN? Take your time."
@@ -205,15 +257,33 @@ def asked_for(text: str) -> Pending | None:
         ):
             continue
         asked = list(_asked_in(sentence))
-        if asked and (refers or _ASKS.search(sentence)):
-            return Pending(asked[0], asked=True, others=frozenset(asked[1:]))
+        if asked and (refers or _ASKS.search(sentence) or _SENT_CODE.search(sentence)):
+            in_part = _IN_PART.search(sentence[-_READ:]) is not None
+            return Pending(asked[0], asked=True, others=frozenset(asked[1:]), in_part=in_part)
         if _ASKS.search(sentence) and _REFERS.search(sentence):
             refers = True
         elif "?" in sentence and not encourages(sentence):
-            return None
+            return Pending("security answer", asked=True) if _ANNOUNCES_QUESTION.search(text) else None
     return None
 
 
+_SENT_CODE = re.compile(
+    r"\b(?:sent|texted|emailed|messaged|sending|texting|emailing)\s+you\s+(?:an?|the|another)\s+(?:[\w-]+\s+){0,3}code\b",
+    re.IGNORECASE,
+)
+"""What an agent says that waits for a code."""
+_ANNOUNCES_QUESTION = re.compile(
+    r"(?:^|[.!?,;]\s+|\b(?:ask|have|got|need|just|for|is|there's|here's)\s+(?:you\s+)?)(?:(?:a|an|one|another|some|few|couple"
+    r"|of|your|my|the|first|second|next|quick|last|final)\s+){1,3}security\s+questions?"
+    r"(?:\s+(?:for|to|before)\b[^.?!]{0,30}|\s+(?:first|now|then|please))?[.!:,]\s",
+    re.IGNORECASE,
+)
+"""Words before a question that say what it is for: "Just a security question. Which school was it?"."""
+_INVITES = re.compile(
+    r"\b(?:go\s+ahead|carry\s+on|fire\s+away)\s+with\b|\bready\s+(?:with|for)\b|\bread\s+(?:out|me)\b",
+    re.IGNORECASE,
+)
+"""How an agent asks for a card to be read out."""
 _REFERS = re.compile(r"\b(?:it|that|this|them|those|these|one)\b", re.IGNORECASE)
 
 
@@ -226,6 +296,7 @@ def _asked_in(sentence: str) -> Iterator[Secret]:
                 and not NAMES_NUMBER.search(cue[0])
                 and "number" not in sentence
                 and "detail" not in sentence
+                and (OTHER_NUMBER.search(sentence) or not _INVITES.search(sentence))
             )
             if not harmless(label, cue, sentence) and not bare:
                 found.append((cue.start(), label.kind))
@@ -418,6 +489,8 @@ def _regretted(text: str, before: Sequence[Said]) -> Masked:
 
 def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     """The answer, or the continuation of what was being said."""
+    if pending.in_part:
+        return merged(_parts(text, pending.kind))
     wanted = {pending.kind, *pending.others}
     bare = is_bare(text)
     corrects = _CORRECTS.match(text) is not None and not OTHER_NUMBER.search(text)
@@ -433,8 +506,20 @@ def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     return merged(found)
 
 
+_LETTER = re.compile(
+    r"(?<![\w'])(?:[b-hj-z]|zero|oh|one|two|three|four|five|six|seven|eight|nine|[ai](?=\W*(?:$|[.,;]|for\b|as\b|and\b)))(?![\w'])(?:\s+(?:for|as\s+in)\s+\w+)?",
+    re.IGNORECASE,
+)
+
+
+def _parts(text: str, kind: Secret) -> Iterator[SecretSpan]:
+    """Single letters and digits: "it's a G", "second is seven"."""
+    yield from _numbers(text, kind, least=1)
+    yield from (SecretSpan(kind, *found.span(), found[0]) for found in _LETTER.finditer(text))
+
+
 _CORRECTS = re.compile(
-    r"\W*(?:no|nope|sorry|wait|actually|correction|i\s+mean|scratch\s+that)\b", re.IGNORECASE
+    r"\W*(?:oh\W+)?(?:no|nope|sorry|wait|actually|correction|i\s+mean|scratch\s+that)\b", re.IGNORECASE
 )
 """How speakers begin when they correct what they said."""
 
