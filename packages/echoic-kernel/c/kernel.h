@@ -12,9 +12,10 @@
 typedef struct {
     const char *name;
     int (*runs_here)(void);
-    /* best[blocks * LANES]: the highest product of any of `pieces` word pieces (at least one) with each piece of
-       the question, which are laid out as asked[blocks][AXES / 2][LANES][2]. */
-    void (*best_products)(const int8_t *said, size_t pieces, const int16_t *asked, size_t blocks, int32_t *best);
+    /* best[count]: the highest product of any of `pieces` word pieces (at least one) with each of the `count` pieces
+       of the question, which are laid out as asked[blocks][AXES / 2][LANES][2]. In best there is room for whole
+       blocks; what is behind `count` means nothing. */
+    void (*best_products)(const int8_t *said, size_t pieces, const int16_t *asked, size_t count, int32_t *best);
     /* out[rows]: the product of each row of `width` 16-bit floats with the question. */
     void (*half_products)(const uint16_t *vectors, size_t rows, size_t width, const float *asked, float *out);
 } Instructions;

@@ -256,7 +256,7 @@ static void compare(const Said *said, const Asked *asked, const uint8_t *flags, 
                 like[p] = NAN;
             continue;
         }
-        chosen->best_products(said->pieces[i], said->count[i], asked->laid_out, asked->blocks, products);
+        chosen->best_products(said->pieces[i], said->count[i], asked->laid_out, asked->pieces, products);
         for (size_t p = 0; p < asked->pieces; p++) {
             like[p] = products[p] * asked->steps[p];
             alike += like[p] * asked->share[p];

@@ -24,7 +24,7 @@
 
 #define BLOCK (AXES * LANES) /* numbers of a question that a block has */
 
-enum { SUMS = 32, AT_ONCE = 4 };
+enum { SUMS = 32, AT_ONCE = 4, AT_ONCE_AVX2 = 2 };
 
 INLINED float widened(uint16_t half)
 {
@@ -53,9 +53,9 @@ static int always(void)
     return 1;
 }
 
-static void best_products_plain(const int8_t *said, size_t pieces, const int16_t *asked, size_t blocks, int32_t *best)
+static void best_products_plain(const int8_t *said, size_t pieces, const int16_t *asked, size_t count, int32_t *best)
 {
-    for (size_t b = 0; b < blocks; b++, asked += BLOCK, best += LANES) {
+    for (size_t b = 0; b < count; b += LANES, asked += BLOCK, best += LANES) {
         for (size_t p = 0; p < LANES; p++)
             best[p] = INT32_MIN;
         for (size_t u = 0; u < pieces; u++) {
@@ -93,29 +93,48 @@ static int has_avx2(void)
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
 }
 
-AVX2 static void best_products_avx2(const int8_t *said, size_t pieces, const int16_t *asked, size_t blocks, int32_t *best)
+/* Of one block; without `all` of its first half alone: most questions are short. */
+AVX2 INLINED void best_of_block(const int8_t *said, size_t pieces, const int16_t *asked, int all, int32_t *best)
 {
-    for (size_t b = 0; b < blocks; b++, asked += BLOCK, best += LANES) {
-        __m256i low = _mm256_set1_epi32(INT32_MIN), high = low;
-        for (size_t u = 0; u < pieces; u++) {
-            int32_t pairs[AXES / 2]; /* two axes of 16 bits each */
+    __m256i low = _mm256_set1_epi32(INT32_MIN), high = low;
+    for (size_t u = 0; u < pieces; u += AT_ONCE_AVX2) {
+        /* two at a time, so that the question is read less often; the last one again where there is only one */
+        int32_t pairs[AT_ONCE_AVX2][AXES / 2]; /* two axes of 16 bits each */
+        __m256i first[AT_ONCE_AVX2], second[AT_ONCE_AVX2];
+        for (size_t s = 0; s < AT_ONCE_AVX2; s++) {
+            const int8_t *axes = said + (u + s < pieces ? u + s : pieces - 1) * AXES;
             for (size_t k = 0; k < AXES; k += 16) {
-                __m128i bytes = _mm_loadu_si128((const __m128i *)(said + u * AXES + k));
-                _mm256_storeu_si256((__m256i *)(pairs + k / 2), _mm256_cvtepi8_epi16(bytes));
+                __m128i bytes = _mm_loadu_si128((const __m128i *)(axes + k));
+                _mm256_storeu_si256((__m256i *)(pairs[s] + k / 2), _mm256_cvtepi8_epi16(bytes));
             }
-            __m256i first = _mm256_setzero_si256(), second = first;
-            for (size_t j = 0; j < AXES / 2; j++) {
-                const __m256i *question = (const __m256i *)(asked + j * LANES * 2);
-                __m256i pair = _mm256_set1_epi32(pairs[j]);
-                first = _mm256_add_epi32(first, _mm256_madd_epi16(_mm256_loadu_si256(question), pair));
-                second = _mm256_add_epi32(second, _mm256_madd_epi16(_mm256_loadu_si256(question + 1), pair));
-            }
-            low = _mm256_max_epi32(low, first);
-            high = _mm256_max_epi32(high, second);
+            first[s] = second[s] = _mm256_setzero_si256();
         }
-        _mm256_storeu_si256((__m256i *)best, low);
-        _mm256_storeu_si256((__m256i *)(best + 8), high);
+        for (size_t j = 0; j < AXES / 2; j++) {
+            const __m256i *question = (const __m256i *)(asked + j * LANES * 2);
+            __m256i left = _mm256_loadu_si256(question), right = _mm256_loadu_si256(question + 1);
+            for (size_t s = 0; s < AT_ONCE_AVX2; s++) {
+                __m256i pair = _mm256_set1_epi32(pairs[s][j]);
+                first[s] = _mm256_add_epi32(first[s], _mm256_madd_epi16(left, pair));
+                if (all)
+                    second[s] = _mm256_add_epi32(second[s], _mm256_madd_epi16(right, pair));
+            }
+        }
+        for (size_t s = 0; s < AT_ONCE_AVX2; s++) {
+            low = _mm256_max_epi32(low, first[s]);
+            high = _mm256_max_epi32(high, second[s]);
+        }
     }
+    _mm256_storeu_si256((__m256i *)best, low);
+    _mm256_storeu_si256((__m256i *)(best + LANES / 2), high);
+}
+
+AVX2 static void best_products_avx2(const int8_t *said, size_t pieces, const int16_t *asked, size_t count, int32_t *best)
+{
+    for (size_t b = 0; b < count; b += LANES, asked += BLOCK, best += LANES)
+        if (count - b > LANES / 2)
+            best_of_block(said, pieces, asked, 1, best);
+        else
+            best_of_block(said, pieces, asked, 0, best);
 }
 
 AVX2 static void half_products_avx2(const uint16_t *vectors, size_t rows, size_t width, const float *asked, float *out)
@@ -145,9 +164,9 @@ static int has_vnni(void)
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
 }
 
-VNNI static void best_products_vnni(const int8_t *said, size_t pieces, const int16_t *asked, size_t blocks, int32_t *best)
+VNNI static void best_products_vnni(const int8_t *said, size_t pieces, const int16_t *asked, size_t count, int32_t *best)
 {
-    for (size_t b = 0; b < blocks; b++, asked += BLOCK, best += LANES) {
+    for (size_t b = 0; b < count; b += LANES, asked += BLOCK, best += LANES) {
         __m512i highest = _mm512_set1_epi32(INT32_MIN);
         for (size_t u = 0; u < pieces; u += AT_ONCE) {
             /* some at a time, so that the question is read less often; the last one again where there are fewer */
@@ -195,9 +214,9 @@ VNNI static void half_products_vnni(const uint16_t *vectors, size_t rows, size_t
 
 #ifdef NEON
 
-static void best_products_neon(const int8_t *said, size_t pieces, const int16_t *asked, size_t blocks, int32_t *best)
+static void best_products_neon(const int8_t *said, size_t pieces, const int16_t *asked, size_t count, int32_t *best)
 {
-    for (size_t b = 0; b < blocks; b++, asked += BLOCK, best += LANES) {
+    for (size_t b = 0; b < count; b += LANES, asked += BLOCK, best += LANES) {
         int32x4_t highest[4];
         for (size_t s = 0; s < 4; s++)
             highest[s] = vdupq_n_s32(INT32_MIN);

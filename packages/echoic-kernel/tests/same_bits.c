@@ -36,17 +36,18 @@ int main(void)
             halves[k] = (uint16_t)(drawn() >> 16) & 0xbbff; /* no more than 2, small ones and zeros among them */
         for (size_t k = 0; k < WIDEST; k++)
             floats[k] = (float)((int)(drawn() >> 8) - (1 << 23)) / (1 << 23);
-        size_t pieces = 1 + drawn() % PIECES, width = drawn() % (WIDEST + 1);
-        plain->best_products(said, pieces, asked, BLOCKS, best[0]);
+        size_t pieces = 1 + drawn() % PIECES, width = drawn() % (WIDEST + 1), count = 1 + drawn() % (BLOCKS * LANES);
+        memset(best[0], 0, sizeof best[0]);
+        plain->best_products(said, pieces, asked, count, best[0]);
         plain->half_products(halves, ROWS, width, floats, products[0]);
         for (const Instructions *set = INSTRUCTIONS; set != plain; set++) {
             if (!set->runs_here())
                 continue;
             memset(best[1], 0, sizeof best[1]);
             memset(products[1], 0, sizeof products[1]);
-            set->best_products(said, pieces, asked, BLOCKS, best[1]);
+            set->best_products(said, pieces, asked, count, best[1]);
             set->half_products(halves, ROWS, width, floats, products[1]);
-            if (memcmp(best[0], best[1], sizeof *best) || memcmp(products[0], products[1], sizeof *products)) {
+            if (memcmp(best[0], best[1], count * sizeof **best) || memcmp(products[0], products[1], sizeof *products)) {
                 printf("%s differs\n", set->name);
                 return 1;
             }

@@ -95,10 +95,10 @@ class UserMemory:
             raise InvalidInput(f"unknown level {brief(level)}: use one of {', '.join(self._parts.assurance)}")
         self.level = level
         self._visible = Visibility(self._parts.assurance[level])
-        store, whole = self._parts.store, self._visible.is_whole
-        self._seen = replace(
-            self._parts, store=store if whole else cast("Store", VisibleStore(store, self._visible))
-        )
+        self._seen = self._parts
+        if not self._visible.is_whole:
+            store = VisibleStore(self._parts.store, self._visible)
+            self._seen = replace(self._parts, store=cast("Store", store))
         """The service's parts with a store that reads only what may be told; writes use the unlimited one."""
 
     async def withholds(self) -> bool:

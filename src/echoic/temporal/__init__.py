@@ -60,6 +60,9 @@ _OPENS = re.compile(
     r"(?P<relation>before|prior to|after|since|until|till|up to)(?: the)? $",
     re.IGNORECASE,
 )
+_RELATION = re.compile(r"(?:before|prior to|after|since|until|till|up to)(?: the)? $", re.IGNORECASE)
+"""How every match of `_OPENS` ends. It is tried first, since `COUNT` has more than a hundred words."""
+_RELATION_CHARACTERS = 16
 _BEFORE, _UNTIL = {"before", "prior to"}, {"until", "till", "up to"}
 _DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
@@ -156,7 +159,7 @@ def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
         ranges=ranges,
         past=_past(text) or any(last < midnight for _, last in ranges),
         loose=len(intervals) == len(found)
-        and not any(_OPENS.search(text[: one.start]) or not one.loose for one in found),
+        and not any(_opening(text[: one.start]) or not one.loose for one in found),
         bare=_is_bare(text, found),
     )
 
@@ -191,7 +194,7 @@ def _joined(text: str, found: list[Expression], at: Calendar) -> list[_Open]:
             # from June to December, asked in September, goes on
             intervals.append((first, after) if first < after else (first, at.now))
         else:
-            intervals.append(_opened(_OPENS.search(before), one.interval, at))
+            intervals.append(_opened(_opening(before), one.interval, at))
     return intervals
 
 
@@ -200,7 +203,7 @@ def _is_range(text: str, first: Expression, last: Expression) -> bool:
     before, between = text[: first.start], text[first.end : last.start]
     if BETWEEN.search(before):
         return _JOINED.fullmatch(between) is not None
-    opened = _OPENS.search(before)
+    opened = _opening(before)
     if opened is not None and opened["relation"].lower() != "since":
         return False
     return bool(_JOINED_ALONE.fullmatch(between)) and first.interval.after <= last.interval.first
@@ -234,6 +237,12 @@ def _days_before(moment: datetime, days: int, at: Calendar) -> datetime | None:
         return None
 
 
+def _opening(before: str) -> re.Match[str] | None:
+    """The words at the end of `before` that relate to a time behind them: "two weeks after the"."""
+    may_open = _RELATION.search(before, max(0, len(before) - _RELATION_CHARACTERS))
+    return _OPENS.search(before) if may_open else None
+
+
 def _past(text: str) -> bool:
     return _PAST.search(text) is not None
 
@@ -249,7 +258,7 @@ def _event(text: str) -> NamedEvent | None:
 def _is_bare(text: str, found: list[Expression]) -> bool:
     rest = text
     for one in reversed(found):
-        said = _OPENS.search(text[: one.start])
+        said = _opening(text[: one.start])
         rest = f"{rest[: said.start() if said else one.start]} {rest[one.end :]}"
     return all(word.text in _SPEAKING for word in content_words(rest))
 
