@@ -16,8 +16,10 @@ import echoic
 from echoic import Hit, InvalidInput, Memory, Scope, Turn
 from echoic.embedding import embedder_from
 from echoic.memory.hits import in_time
+from echoic.memory.records import record_of_memory
 from echoic.memory.service import MemoryService
 from echoic.stores import store_from
+from echoic.stores.base import Put
 from echoic.temporal import (
     EARLIEST_MS,
     NamedEvent,
@@ -664,6 +666,28 @@ async def test_the_zone_is_the_one_given_then_what_the_user_set_then_what_they_s
     assert (await read(ana.scope, asked)).ranges == tokyo
     assert (await read(ana.scope, asked, "America/New_York")).ranges == new_york
     assert tokyo != new_york
+
+
+@pytest.mark.parametrize("whose", ["user", "everyone"])
+async def test_a_search_reads_the_zone_by_its_key_only_where_there_is_one(ana, at, monkeypatch, whose):
+    at[0] = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)  # the 17th in New York
+    said = [("2026-11-17T12:00:00+00:00", "Water the ferns."), ("2026-11-16T12:00:00+00:00", "Feed the cat.")]
+    await talk(ana, *[(when, "user", text) for when, text in said])
+    store, keys = ana._parts.store, []
+    scan = store.scan
+
+    async def counted(scope, kind, *, key=None, **how):
+        keys.append(key)
+        return await scan(scope, kind, key=key, **how)
+
+    monkeypatch.setattr(store, "scan", counted)
+    assert (await ana.query("what did I say yesterday"))[0].text == "Water the ferns."
+    assert not {"time_zone", "timezone"} & set(keys)
+    zone = Memory(id="zone", key="timezone", text="Eastern", valid_from=at[0])
+    scope = ana.scope if whose == "user" else ana.scope.everyone
+    await store.write(scope, [Put(record=record_of_memory(zone))])
+    assert (await ana.query("what did I say yesterday"))[0].text == "Feed the cat."
+    assert "timezone" in keys
 
 
 async def test_a_zone_that_was_said_but_is_none_is_left_out(ana):

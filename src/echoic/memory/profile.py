@@ -12,6 +12,8 @@ from typing import Any, Final, Protocol, Self, TypeVar, runtime_checkable
 from echoic.errors import InvalidInput, StoreUnavailable, brief
 from echoic.memory.concurrency import until_written
 from echoic.memory.records import CONVERSATION, MEMORY, memory_of
+from echoic.partition import Partition
+from echoic.ranking.bm25 import has_key
 from echoic.stores.base import Put, Record, Require, Store
 from echoic.temporal import (
     LOOKED_AT,
@@ -35,6 +37,7 @@ from echoic.types import (
     checked_name,
 )
 
+_NOT_LOADED: Final[Mapping[Scope, Partition]] = {}
 KEYS: Final[Mapping[str, str]] = {
     "name": "user_name",
     "age": "age",
@@ -356,20 +359,21 @@ class TimeReader:
         text: str,
         zone: str | tzinfo | None = None,
         besides: str | Collection[str] | None = None,
+        loaded: Mapping[Scope, Partition] = _NOT_LOADED,
     ) -> Spans:
         """The time ranges in `text`, relative to now; a named event becomes a range if it is unambiguous.
 
         Events are looked up in the user's own and in global memory, without the ids `besides`. `zone` None
         uses the user's zone, else the global one, else UTC. If the store cannot be read, the last known zone
         is assumed, or UTC, and `Spans.assumed` says so; days are then off by some hours at most. Only looking
-        up an event raises StoreUnavailable.
+        up an event raises StoreUnavailable. What is `loaded` is not read where it has no zone.
         """
         zone = await _given(zone)
         if not may_mean_time(text):
             return NOTHING
         now, assumed = self._clock(), False
         try:
-            known = await self.zone(scope, zone)
+            known = await self.zone(scope, zone, loaded)
         except StoreUnavailable:
             known, assumed = self.last, True
         spans = spans_of_phrase(text, now, known)
@@ -381,11 +385,16 @@ class TimeReader:
         span = None if moment is None else span_around(spans.event, moment, now, known)
         return spans if span is None else replace(spans, ranges=(span,))
 
-    async def zone(self, scope: Scope, given: str | tzinfo | None = None) -> tzinfo:
+    async def zone(
+        self,
+        scope: Scope,
+        given: str | tzinfo | None = None,
+        loaded: Mapping[Scope, Partition] = _NOT_LOADED,
+    ) -> tzinfo:
         """The user's time zone: as given, else as remembered, else UTC. InvalidInput if unknown."""
         if (zone := await _given(given)) is not None:
             return zone
-        self.last = await remembered_zone(self._store, scope) or UTC
+        self.last = await remembered_zone(self._store, scope, loaded=loaded) or UTC
         return self.last
 
 
@@ -397,16 +406,24 @@ async def _given(zone: str | tzinfo | None) -> tzinfo | None:
     return zone
 
 
-async def remembered_zone(store: Store, scope: Scope, newer: Sequence[Memory] = ()) -> tzinfo | None:
+async def remembered_zone(
+    store: Store,
+    scope: Scope,
+    newer: Sequence[Memory] = (),
+    loaded: Mapping[Scope, Partition] = _NOT_LOADED,
+) -> tzinfo | None:
     """The user's time zone: set, else learned, else global; None if unknown.
 
-    `newer` are memories that are not written yet.
+    `newer` are memories that are not written yet; `loaded` are current partitions, in which it costs less to
+    see that there is none.
     """
     directives = await read_directives(store, scope)
     said = [directives.free[key] for key in ZONE_KEYS if key in directives.free]
     said += [memory.text for memory in newer]
     for whose in (scope, scope.everyone):
         for key in ZONE_KEYS:
+            if whose in loaded and not has_key(loaded[whose], key):
+                continue
             newest = await store.scan(whose, MEMORY, key=key, limit=1, newest_first=True)
             said += [memory.text for record in newest if (memory := memory_of(record)).current]
     return await first_zone(said)

@@ -320,8 +320,10 @@ class Recaller:
             until = Deadline(asked.deadline_ms)
             asked_in = self.shares.places(scope)
             places, newest = await self._load(asked_in, until)
-            reading = times.read(scope, text, asked.timezone, asked.besides) if times is not None else None
-            spans = NOTHING if reading is None else await until.run(reading)
+            spans: Spans | None = NOTHING
+            if times is not None:
+                known = {at: one for at, one in places.items() if newest and one.size <= _INLINE_ROWS}
+                spans = await until.run(times.read(scope, text, asked.timezone, asked.besides, known))
             made, outcome = await self._wait(works, until)
             return await self._found(
                 _Ready(scope, text, works, asked_in, places, newest, spans, made, outcome), asked, until

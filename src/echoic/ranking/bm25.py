@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from echoic.partition import SEGMENT_ROWS, Partition
 from echoic.ranking import kernel
 from echoic.ranking.fuzzy import Lexicon
-from echoic.ranking.indexing import key_term
+from echoic.ranking.indexing import key_facet, key_term, key_words
 from echoic.ranking.layout import REACH, TEXT_WINDOW, Candidates, Floats, Layout
 from echoic.ranking.query import Query
-from echoic.text import Word, word_of
+from echoic.text import Word, content_words, word_of
 
 K1, B = 0.9, 0.4
 
@@ -171,6 +171,13 @@ def find(place: Candidates, terms: Terms) -> SpeakerCounts:
     """The eligible rows that contain any of `terms`."""
     # rows without words do not count
     return Postings.of(place.partition).find(terms, None if place.eligible.all else place.eligible.rows)
+
+
+def has_key(partition: Partition, key: str) -> bool:
+    """Whether any memory in `partition`, current or not, may have the key `key`. Takes its lock."""
+    term = key_facet(content_words(key_words(key))).term
+    with partition.lock:
+        return len(Postings.of(partition).find(np.array([term], np.uint32)).row) > 0
 
 
 def is_said(places: Sequence[Candidates], word: Word) -> bool:
