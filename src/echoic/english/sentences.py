@@ -25,7 +25,7 @@ from echoic.english.lexicon import (
     wordlike,
     words,
 )
-from echoic.text import fold
+from echoic.text import fold, word_of
 from echoic.text.spoken_numbers import BETWEEN, in_figures, is_bare, runs, written
 
 FILLERS: Final = words("sentences.fillers")
@@ -781,6 +781,177 @@ def _digits_in(said: str) -> list[str]:
 def _in_order(digits: str, among: str) -> bool:
     rest = iter(among)
     return all(digit in rest for digit in digits)
+
+
+# -- what the agent repeats of an answer: "Monday at ten. Online or here?"
+
+_ACKNOWLEDGING: Final = words("answers.acknowledging")
+_BEGINS_ANEW: Final = words("answers.begins_anew")
+_SMALL: Final = FUNCTION | _ACKNOWLEDGING
+_ENQUIRES: Final = pattern("answers.enquires")
+_SUPPOSES: Final = pattern("answers.supposes")
+_REQUESTS: Final = pattern("answers.requests")
+_DENIES: Final = pattern("answers.denies")
+_SLIP: Final = pattern("answers.slip")
+_REFUSED: Final = pattern("answers.refused")
+_ASKS_IF_RIGHT: Final = pattern("answers.asks_if_right")
+_CHOICE: Final = pattern("answers.choice")
+_ASKS_FOR: Final = pattern("answers.asks_for")
+_CONFIDENTIAL: Final = pattern("answers.confidential")
+_OF_OTHERS: Final = pattern("answers.of_others")
+_LONGEST_QUESTION: Final = 14
+"""Words of a question that names what its answer is about."""
+_LEAST_CODE: Final = 4
+"""Letters and digits that are a reference without a word that says so."""
+_OPENING_SENTENCES: Final = 3
+"""Sentences of a turn among which the agent repeats an answer."""
+
+
+def repeated(said: Sequence[str], asked: str, reply: str, then: str) -> str:
+    """What the agent's `reply` repeats of the last of the user's turns `said`, behind the question `asked`:
+    "Which days do you need? Tuesday to Thursday". Empty if it repeats nothing, or the user, who says `then`
+    next, does not let it stand.
+
+    An agent repeats the value that counts after slips and asides, and drops what was only talk.
+    """
+    told = _Told(said, asked)
+    for one in sentences(in_figures(reply))[:_OPENING_SENTENCES]:
+        start, end = told.run(one)
+        if start < end:
+            break
+    else:
+        return ""
+    goes_on = (
+        "".join(line.line for line in sentences(reply)[1:])
+        if end == len(one)
+        else one.line[one.starts[end] :]
+    )
+    if (one.question and end == len(one)) or _is_denied(then, goes_on):
+        return ""
+    value, topic = one.text(start, end), _topic(asked)
+    if _CONFIDENTIAL.search(fold(f"{asked} {value}")) or _is_part_of_number(value, asked, then):
+        return ""
+    of_others = _OF_OTHERS.search(fold(f"{asked} {said[-1]} {value} ")) is not None
+    named = _OF_OTHERS.search(fold(f"{topic} ")) or re.search(r" [A-Z]", topic)
+    if topic:
+        return f"{topic[:1].upper()}{topic[1:]}? {value}" if named or not of_others else ""
+    codes = sum(len(token.low) >= _LEAST_CODE for token in one.tokens[start:end] if _is_code(token.low))
+    known = sum(token.low not in _SMALL for token in one.tokens[start:end]) + codes
+    return value if known > 1 and not of_others else ""
+
+
+def _is_part_of_number(value: str, asked: str, then: str) -> bool:
+    """Whether `value` is a telephone number, which `Dictation` hears, a part of one, or of a reference that
+    the user goes on with.
+    """
+    if not is_bare(value) and not re.fullmatch(r"[\W\d]*", value):
+        return False
+    figures = re.sub(r"\D", "", value)
+    phone = any(whole.fullmatch(figures) for whole in _WHOLE.values()) or Dictation.asked(asked) is not None
+    return phone or is_bare(in_figures(then))
+
+
+class _Told:
+    """The words that an agent may repeat: the user's last turns, and what the agent asked."""
+
+    def __init__(self, said: Sequence[str], asked: str) -> None:
+        turns = [[w for one in sentences(in_figures(text)) for w in _statement_words(one)] for text in said]
+        every = [word for turn in turns for word in turn]
+        self._mine = {_stem(word) for word in every}
+        self._last = {_stem(word) for word in turns[-1] if word not in _SMALL}
+        self._asked = {_stem(token.low) for one in sentences(in_figures(asked)) for token in one.tokens}
+        self._code, self._last_code = (
+            re.sub(r"\W", "", "".join(filter(_is_code, words_said))) for words_said in (every, turns[-1])
+        )
+
+    def run(self, said: Sentence) -> tuple[int, int]:
+        """The first words of `said` that were all told, as a range; an empty one if the user's last turn has
+        none of them.
+        """
+        start = 0
+        while start < len(said) and said.low(start) in _ACKNOWLEDGING:
+            start += 1
+        end = start
+        while end < len(said) and self._has(said.low(end)):
+            end += 1
+        if end < len(said) and said.cased and said.low(end) not in _BEGINS_ANEW:
+            while end > start and not said.gap(end):  # a part of a phrase is none
+                end -= 1
+        parted = end == len(said) or said.low(end) in _BEGINS_ANEW | {"and"} or end == start or said.gap(end)
+        while end > start and said.low(end - 1) in _SMALL:
+            parted = parted or said.low(end) in _ACKNOWLEDGING
+            end -= 1
+        if end > start and (said.low(end - 1).endswith("'s") or (_is_code(said.low(end - 1)) and not parted)):
+            return 0, 0  # "twenty" of "the twentieth of May"
+        some = [said.low(at) for at in range(start, end) if said.low(at) not in _SMALL]
+        own = sum(self._is_own(word) for word in some)
+        new = any(self._is_new(word) for word in some)
+        return (start, end) if new and 2 * own >= len(some) else (0, 0)
+
+    def _has(self, word: str) -> bool:
+        if word in _BEGINS_ANEW:
+            return False
+        return word in _SMALL or self._is_own(word) or _stem(word) in self._asked
+
+    def _is_own(self, word: str) -> bool:
+        if _is_code(word):
+            return _in_order(re.sub(r"\W", "", word), self._code)
+        return _stem(word) in self._mine
+
+    def _is_new(self, word: str) -> bool:
+        if _is_code(word):
+            return self._last_code != "" and _in_order(re.sub(r"\W", "", word)[-2:], self._last_code)
+        return _stem(word) in self._last
+
+
+def _statement_words(said: Sentence) -> list[str]:
+    """The words of a sentence, unless it asks the agent something, which the reply would rather answer,
+    supposes or denies something, or says what somebody says.
+    """
+    asks = _ENQUIRES.match(said.line) if not said.cased else said.question and not _REQUESTS.match(said.line)
+    other = _SUPPOSES.search(said.line) or (said.cased and _DENIES.search(said.line))
+    return [] if asks or other else [token.low for token in said.tokens]
+
+
+def _stem(word: str) -> str:
+    return word_of(word.removesuffix("'s")).stem
+
+
+def _is_code(word: str) -> bool:
+    """Whether it is a letter or has digits, as in a reference that is given piece by piece."""
+    return (len(word) == 1 and word not in {"i", "a"}) or any(map(str.isdigit, word))
+
+
+def _is_denied(then: str, goes_on: str) -> bool:
+    """Whether the user does not let stand what the agent repeated. `goes_on`: what the agent said behind it,
+    which "no" may answer instead.
+    """
+    line = "".join(one.line for one in sentences(then)[:2])
+    if _SLIP.search(line):
+        return True
+    return _REFUSED.match(line) is not None and (not goes_on or _ASKS_IF_RIGHT.match(goes_on) is not None)
+
+
+def _topic(asked: str) -> str:
+    """The question at the end of `asked` if it says what an answer is about, and holds no value itself."""
+    said = sentences(in_figures(asked))
+    if (
+        not said
+        or not (said[-1].question or not said[-1].cased)
+        or _opening(said, of_another=False)[0] == _NAME
+    ):
+        return ""
+    one = said[-1]
+    start = max((at + 1 for at in range(len(one)) if one.low(at) == "and"), default=0)
+    if not one.question:
+        asks = next((at for at in range(start, len(one)) if _ASKS_FOR.match(one.line, one.starts[at])), None)
+        if asks is None:
+            return ""
+        start = asks
+    if not 1 < len(one) - start <= _LONGEST_QUESTION:
+        return ""
+    line = one.line[one.starts[start] :]
+    return "" if _CHOICE.search(line) or re.search(r"\d", line) else one.text(start, len(one))
 
 
 # -- another voice, known by words alone: "I'll hand you over to Mei", "me again"
