@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.forget_requests import agrees_to_forget, forget_request
+from echoic.english.forget_requests import forget_request
 
 
 @pytest.mark.parametrize(
@@ -193,18 +193,12 @@ def test_what_is_not_to_be_kept_is_one(said):
 @pytest.mark.parametrize(
     "said",
     [
-        "Can you forget I'm allergic to kale?",
-        "Forget he's my brother.",
-        "I no longer want you to have my phone number.",
         "Oh, I shouldn't have told you that. You can't keep that, okay?",
         "That was private, you mustn't store it.",
         "You don't need to hold on to my husband's name.",
         "Can we lose that last bit?",
         "Can we forget that, please?",
-        "Don't keep the epilepsy part.",
-        "I don't want my name on your system.",
         "Erase that sentence.",
-        "Please redact the hysterectomy.",
         "Stop remembering that I like rum.",
         "Pretend I never said that.",
     ],
@@ -265,46 +259,3 @@ def test_other_wordings_are_requests_too(said):
 )
 def test_what_has_words_of_these_wordings_is_no_request(said):
     assert forget_request(said) is None
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("Shall I keep that on your file?", "No thanks."),
-        ("I see. Would you like me to remember that?", "I'd rather you didn't."),
-        ("Should I make a note of that?", "No, don't bother."),
-        ("Shall I save that for next time?", "Please don't."),
-        ("Would you like me to delete that?", "Yes please."),
-        ("Sorry about that. Do you want me to remove it from your record?", "Yes, go ahead."),
-        ("Shall I forget that then?", "Yeah."),
-    ],
-)
-def test_an_answer_may_ask_to_forget(question, answer):
-    assert agrees_to_forget(answer, question)
-
-
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    [
-        ("Shall I keep that on your file?", "Yes please."),
-        ("Shall I keep that on your file?", "What for?"),
-        ("Shall I keep that on your file?", "No problem."),
-        ("Shall I keep that on your file?", "No, wait, let me think."),
-        ("Shall I keep that table for you until eight?", "No thanks."),
-        ("Shall I keep it warm?", "No thanks."),
-        ("Shall I write that on the cake?", "No thanks."),
-        ("Shall I write to them?", "No thanks."),
-        ("Would you like me to remove that from your order?", "Yes please."),
-        ("Would you like me to remove that?", "Yes please."),
-        ("Would you like me to delete that booking?", "Yes please."),
-        ("Would you like me to delete that?", "No, keep it."),
-        ("Would you like me to delete that?", "Yes, no, actually keep it."),
-        ("Shall I record that parcel as lost?", "No thanks."),
-        ("Do you remember that?", "No."),
-        ("Should I save it as a draft?", "No."),
-        ("I'll delete that. Anything else?", "Yes please."),
-        ("", "No thanks."),
-    ],
-)
-def test_another_answer_asks_nothing(question, answer):
-    assert not agrees_to_forget(answer, question)

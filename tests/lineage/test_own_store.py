@@ -326,8 +326,8 @@ async def test_a_scope_in_use_has_one_lock_although_it_is_let_go():
         await asyncio.gather(*map(after_strangers, range(20)))
         assert len(await store.scan(ANA, "note")) == 20
         assert refused == []
-        assert len(store._recent) <= 3
-        assert store._bytes == sum(place.counted for place in store._recent.values())
+        assert len(store._cache) <= 3
+        assert store._cache.nbytes == sum(size for _, size in store._cache._held.values())
 
 
 async def test_what_waits_is_found_without_loading_all_who_wait():

@@ -34,8 +34,6 @@ _WANTED_GONE: Final = pattern("requests.wanted_gone")
 _YOU_TO_KEEP: Final = pattern("requests.you_to_keep")
 _SHOULD_NOT: Final = pattern("requests.should_not")
 _MUST_NOT: Final = pattern("requests.must_not")
-_A_PART: Final = pattern("requests.a_part")
-_WHOLE_OBJECT: Final = pattern("requests.whole_object")
 _LAST_PART: Final = pattern("requests.last_part")
 # -- what shows that memory is meant
 _TOLD: Final = pattern("requests.told")
@@ -90,11 +88,8 @@ _SAYS_NO: Final = pattern("requests.says_no")
 _SAYS_NO_LATER: Final = pattern("requests.says_no_later")
 _NO_OBJECTION: Final = pattern("requests.no_objection")
 _GOES_AHEAD: Final = pattern("requests.goes_ahead")
-_OFFERS_TO_FORGET: Final = pattern("requests.offers_to_forget")
-_OFFERS_TO_KEEP: Final = pattern("requests.offers_to_keep")
 _UNDECIDED: Final = re.compile(r"\b(?:but|unless|if|maybe|not sure|let me|wait|why|what for)\b|n't know")
 _POINTED: Final = pattern("requests.pointed")
-_NAMED_SLOT: Final = pattern("requests.named_slot")
 _UNNAMED: Final = re.compile(r"(?:what|anything|any of|the (?:call|conversation|chat))\b")
 _OF_MEMORY: Final = frozenset({"erase", "expunge", "redact", "unlearn", "unremember", "unhear", "unsay"})
 """Verbs that are used of memory only."""
@@ -158,29 +153,10 @@ def answers_to_remember(text: str, question: str = "") -> bool | None:
     sentences = [sentence[0] for sentence in SENTENCE.finditer(text[:_MAX_CHARACTERS])]
     if any(_kept(sentence) for sentence in sentences):
         return True
-    return _agrees(text) if _ASKS_TO_REMEMBER.search(_last_of(question)) else None
-
-
-def agrees_to_forget(text: str, question: str) -> bool:
-    """Whether `text`, as the answer to an agent's `question`, asks to forget what was said last: "yes" to
-    "Would you like me to delete that?", "no" to "Shall I keep that on file?".
-    """
-    asked = _last_of(question)
-    return (_OFFERS_TO_FORGET.search(asked) is not None and _agrees(text) is True) or (
-        _OFFERS_TO_KEEP.search(asked) is not None and _agrees(text) is False
-    )
-
-
-def _last_of(question: str) -> str:
-    """The last sentence of `question`."""
-    asked = [_low(sentence[0]) for sentence in SENTENCE.finditer(question[-_MAX_CHARACTERS:])]
-    return next((low for low in reversed(asked) if low), "")
-
-
-def _agrees(text: str) -> bool | None:
-    """Whether `text` says yes or no to a question; None if it is unclear."""
-    said = [low for sentence in SENTENCE.finditer(text[:_MAX_CHARACTERS]) if (low := _low(sentence[0]))]
-    if not said:
+    said = [low for low in map(_low, sentences) if low]
+    asked = [sentence[0].strip() for sentence in SENTENCE.finditer(question[-_MAX_CHARACTERS:])]
+    asked = [sentence for sentence in asked if sentence]
+    if not said or not asked or not _ASKS_TO_REMEMBER.search(_low(asked[-1])):
         return None
     if text.rstrip().endswith("?") or any(_UNDECIDED.search(low) for low in said):
         return None
@@ -257,11 +233,6 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
     )
 
 
-def named_slots(request: ForgetRequest) -> list[str]:
-    """What of the speaker a request names that there is a slot for: "my address"."""
-    return [found[0] for said in request.topic for found in _NAMED_SLOT.finditer(_low(said))]
-
-
 def _all_of(topic: str, *, of_call: bool) -> tuple[Literal["call", "call before", "said"] | None, str]:
     """What `topic` (lower case) may want all of, and the words beside it; `of_call`: it erases a call."""
     call = _WHOLE_CALL.search(topic) if of_call else None
@@ -325,7 +296,7 @@ def _not_to_keep(found: re.Match[str], low: str, *, memory: bool) -> bool:
             return False
         if re.match(r"(?:it|the|my|his|her|their|our)\b", what) and not _AHEAD.search(low):
             return False
-    if memory or _POINTED.match(what) or _A_PART.match(what):
+    if memory or _POINTED.match(what):
         return True
     named = _UNNAMED.match(what) or _INFORMATION.search(what) or _OWNED.match(f" {what}")
     return "keep" not in found["verb"] and named is not None
@@ -339,22 +310,13 @@ def _is_order(verb: str, what: str, low: str, *, memory: bool, noted: bool) -> b
     own, pointed, clause = bool(_OWN.match(what)), bool(_LAST.match(what)), bool(_CLAUSE.match(what))
     known = own and bool(_INFORMATION.search(what))
     call = bool(_CALL.match(what))
-    named = verb in _OF_MEMORY and bool(_WHOLE_OBJECT.match(what))
-    named = named and (verb == "redact" or not what.startswith(" the "))  # "erase the whiteboard"
     # "cancel what I said, make it two" changes an order, and so does "take what I said off the order"
     said = (pointed or clause) and _WHAT_WAS_SAID.search(low) is not None
     if said and verb != "cancel" and (verb not in _NEEDS_OUT or _PUT_OUT.search(low)):
         return True
     of_memory = verb in _OF_MEMORY or verb.endswith((" out", " off"))
     if of_memory or _STRONG.fullmatch(verb):
-        return (
-            known
-            or pointed
-            or clause
-            or call
-            or memory
-            or (of_memory and (named or bool(_JUST_SAID.search(low))))
-        )
+        return known or pointed or clause or call or memory or (of_memory and bool(_JUST_SAID.search(low)))
     if verb in {"delete", "remove", "scrap", "purge"} or verb.startswith("get rid"):
         return known or clause or call or noted or (memory and pointed)
     return ((known or bool(_LAST_PART.match(what))) and verb in {"bin", "lose"}) or (
@@ -374,7 +336,7 @@ def _forgets(what: str, *, memory: bool, led: bool) -> bool:
         _LAST.match(what)
         or _CLAUSE.match(what)
         or _OWNED.match(what)
-        or re.match(r"(?:he|she|they|we|i|you)(?:'[a-z]+)? ", bare)
+        or re.match(r"(?:he|she|they|we|i|you) ", bare)
     )
 
 

@@ -12,22 +12,15 @@ destroys them once the user confirms.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import Final
 
 from echoic.english import SelfStatement, listen
-from echoic.english.forget_requests import (
-    SENTENCE,
-    ForgetRequest,
-    agrees_to_forget,
-    forget_request,
-    named_slots,
-)
+from echoic.english.forget_requests import SENTENCE, ForgetRequest, forget_request
 from echoic.english.slots import is_of
 from echoic.memory.extraction.turns import (
     EMPTY,
@@ -91,8 +84,6 @@ _WORDS: Final = 2
 """Words of a request that a sentence must share, counting its turn and what it answers."""
 _CLAUSE: Final = 4
 """Words before a request in the same sentence that make a statement of their own."""
-_SHORT: Final = 80
-"""Characters at most of an answer to whether something is to be forgotten."""
 _ECHO_WITHIN: Final = 2
 """Turns after a target, and after the request, in which an agent may repeat it."""
 
@@ -544,9 +535,7 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
     `kept` was learned from them and is not written yet. Returns the memories to end.
     """
     ended: list[Memory] = []
-    told = (*stretch.context, *stretch.turns)
-    for turn in (*stretch.context[-_BEHIND:], *stretch.turns):
-        asked = _in_words(turn, told)
+    for asked in (*stretch.context[-_BEHIND:], *stretch.turns):
         if not _asks(asked):
             continue
         turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
@@ -556,7 +545,6 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
         elif _is_obeyed(asked, memories):
             continue
         found = _reached(turns, asked, memories, await _zone(store, scope, asked))
-        found = _with_slots(found, _named_slots(turns, asked), turns, asked, memories)
         if found is not None:
             said = [*found.memories, *said_by(found)]
             # what the user says afterwards counts again
@@ -567,38 +555,12 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
 
 async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:
     """The targets of the request in `asked`, also if `obey` leaves it to other rules; None without one."""
-    if not of_user(asked):
-        return None
-    turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
-    asked = _in_words(asked, turns)
     if not _asks(asked):
         return None
+    turns = [turn_of(record) for record in await scan_all(store, scope, TURN)]
     memories = [memory_of(record) for record in await scan_all(store, scope, MEMORY)]
     found = _reached(turns, asked, memories, await _zone(store, scope, asked))
-    slots = [one for one in listen(asked.heard_text) if one.retracts] or _named_slots(turns, asked)
-    return _with_slots(found, slots, turns, asked, memories)
-
-
-def _in_words(asked: Turn, turns: Sequence[Turn]) -> Turn:
-    """`asked` as a request, if it agrees to forget what an agent asked of directly before it in `turns`."""
-    if not of_user(asked) or len(asked.heard_text) > _SHORT:
-        return asked
-    place = next((at for at, turn in enumerate(turns) if turn.id == asked.id), 0)
-    before = turns[place - 1] if place else None
-    if before is None or before.speaker != AGENT or before.conversation != turns[place].conversation:
-        return asked
-    agrees = agrees_to_forget(asked.heard_text, before.heard_text)
-    return replace(asked, text="Erase the last thing I said.", heard=None) if agrees else asked
-
-
-def _with_slots(
-    found: Targets | None,
-    slots: Sequence[SelfStatement],
-    turns: Sequence[Turn],
-    asked: Turn,
-    memories: Sequence[Memory],
-) -> Targets | None:
-    """The memories in `slots`, and what stated them; `found` if there are none."""
+    slots = [one for one in listen(asked.heard_text) if one.retracts]
     keyed = [one for one in memories if one.valid_from <= asked.said_at and _is_in(one, slots, asked)]
     if found is None or not keyed:
         return found
@@ -607,22 +569,6 @@ def _with_slots(
     # the words of "forget where I live" also fit where somebody else lives: what the slot held is meant
     own = {name: spans for name, spans in found.spans.items() if name == asked.id}
     return Targets(spans=own, memories=tuple(keyed), said=said)
-
-
-def _named_slots(turns: Sequence[Turn], asked: Turn) -> list[SelfStatement]:
-    """The slots that a request names in words of its own: "take my address off your system".
-
-    None if it says more that was spoken of before, and so may mean only that.
-    """
-    request = forget_request(asked.heard_text)
-    names = named_slots(request) if request is not None else []
-    if request is None or not names or request.ahead or request.points_back:
-        return []
-    beside = stems_of(" ".join(request.topic)) - EMPTY - stems_of(" ".join(names))
-    before = itertools.takewhile(lambda turn: turn.id != asked.id, turns)
-    if any(beside & stems_of(turn.heard_text) for turn in before if turn.speaker != AGENT):
-        return []
-    return [one for name in names for one in listen(f"Forget {name}.") if one.retracts]
 
 
 def _is_in(memory: Memory, slots: Sequence[SelfStatement], asked: Turn) -> bool:

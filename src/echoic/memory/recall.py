@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import tzinfo
 from functools import partial
 from numbers import Real
@@ -18,21 +18,18 @@ from numpy.typing import NDArray
 
 from echoic.checks import has_members
 from echoic.embedding.base import CachedEmbedder, Embedded, Embedder
-from echoic.english.forget_requests import forget_request
 from echoic.errors import EmbedderError, EmbedderMissing, InvalidInput, NotOpen, brief
 from echoic.memory.concurrency import noted
-from echoic.memory.extraction.turns import hushes, takes_back
 from echoic.memory.guarded_store import HomeLoop
 from echoic.memory.hits import as_stored, behind_successors, chosen, hit_of, relevant, rooted, told
-from echoic.memory.records import CONVERSATION, MEMORY, is_unlearned, memory_of, scan_all, turn_of
-from echoic.partition import TURN, Partition, number_of
+from echoic.memory.records import CONVERSATION, memory_of, scan_all
+from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
 from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, unembedded
 from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans
-from echoic.temporal.rules import milliseconds
 from echoic.types import Cut, EmbeddingSpec, Hit, Memory, Outcome, Recall, Scope, checked_name
 
 if TYPE_CHECKING:
@@ -552,16 +549,14 @@ class Recaller:
             min_relevance=least,
             without=without,
         )
-        # who asks for all that is past gets what was taken back, too
-        held = partitions if spans.past and not asked.include_past else ()
         if visible is None:
-            return behind_successors(*await self._read(scopes, rows, known=held)), waiting, False
+            return behind_successors(*await self._read(scopes, rows)), waiting, False
         floor, hits, shown = found[0].floor if found else SILENCE, tuple[Hit, ...](), list[Hit]()
         read, ended = list[Hit](), list[Sequence[Memory]]()
         while rows and len(shown) < asked.looked_at:
             # what replaces a turn is in no earlier batch than the turn, and may be in a later one
             size = max(asked.looked_at, _LEAST_ROOM) if any(one.outdated for one in rows) else asked.looked_at
-            more, gone = await self._read(scopes, rows[:size], known=held)
+            more, gone = await self._read(scopes, rows[:size])
             read, ended, rows = [*read, *more], [*ended, *gone], rows[size:]
             hits = behind_successors(read, ended)
             shown = [part for hit in hits for part in visible.shown(hit)]
@@ -637,35 +632,11 @@ class Recaller:
             return await asyncio.to_thread(search)
         return search()
 
-    async def _is_taken_back(self, scope: Scope, partition: Partition, record: Record) -> bool:
-        """Whether `record` is a memory that the user deleted or asked to forget, or that was replaced by one.
-
-        It answers no question about the past, unlike what was corrected or only no longer holds.
-        """
-        if record.kind != MEMORY or (memory := memory_of(record)).current:
-            return False
-        passed = {memory.id}
-        while memory.superseded_by and memory.superseded_by not in passed:
-            passed.add(memory.superseded_by)
-            found = await self._store.read(scope, MEMORY, [memory.superseded_by])
-            memory = memory_of(found[0]) if found else replace(memory, superseded_by=None)
-        if memory.valid_until is None or memory.superseded_by:
-            return False
-        with partition.lock:
-            rows = partition.rows
-            at = np.flatnonzero(
-                (rows["kind"] == TURN) & (rows["said_at"] == milliseconds(memory.valid_until))
-            )
-            at = at if partition.origin is None else partition.origin[at]
-        # what no turn ended was deleted
-        ending = await self._store.rows(scope, at.tolist()) if at.size else []
-        return not ending or any(map(_asks_to_forget, ending))
-
     async def _read(
-        self, scopes: Sequence[Scope], found: Sequence[RankedRow], *, known: Sequence[Partition] = ()
+        self, scopes: Sequence[Scope], found: Sequence[RankedRow]
     ) -> tuple[list[Hit], list[Sequence[Memory]]]:
         """The hits of the rows, without those erased meanwhile, and by hit what its turn says and no longer
-        holds. With the partitions `known`, memories that were taken back are left out.
+        holds.
         """
         records: dict[tuple[int, int], Record] = {}
         for place, scope in enumerate(scopes):
@@ -676,15 +647,6 @@ class Recaller:
             (f, [records[f.place, row] for row in (f.row, *f.beside) if (f.place, row) in records])
             for f in found
         ]
-        if known:
-            gone = [
-                [one for one in rows if await self._is_taken_back(scopes[f.place], known[f.place], one)]
-                for f, rows in there
-            ]
-            there = [
-                (f, [one for one in rows if one not in left])
-                for (f, rows), left in zip(there, gone, strict=True)
-            ]
         there = [(f, rows) for f, rows in there if rows]
         ended: list[Sequence[Memory]] = [()] * len(there)
         for number, (f, _) in enumerate(there):
@@ -692,12 +654,6 @@ class Recaller:
                 at = [(f.place, row) for row in f.outdated]
                 ended[number] = [memory_of(records[name]) for name in at if name in records]
         return [hit_of(scopes[f.place], rows, f) for f, rows in there], ended
-
-
-def _asks_to_forget(record: Record) -> bool:
-    text = turn_of(record).heard_text
-    # nothing is learned either from a turn that agrees to forget something
-    return is_unlearned(record) or forget_request(text) is not None or takes_back(text) or hushes(text)
 
 
 def checked_relevance(value: object) -> None:

@@ -183,6 +183,13 @@ class StoreConformance(StoreWriting):
             assert await other.scopes() == []
             assert await other.waiting(10) == []
 
+    async def test_what_is_put_and_dropped_in_one_erasure_is_destroyed(self, store: Store) -> None:
+        async with opened(store):
+            await store.write(ANA, [put(memory("a")), put(memory("b"))])
+            erased = await store.erase(ANA, [put(memory("a", "again")), Drop(kind="memory", id="a")])
+            assert (erased.records, erased.rewritten, erased.verified) == ({"memory": 1}, 0, True)
+            assert [record.id for record in await everything(store, ANA)] == ["b"]
+
     async def test_what_one_instance_writes_another_reads_at_once(self, store: Store) -> None:
         async with opened(store), opened(self.again(store)) as other:
             pair = [store, other]

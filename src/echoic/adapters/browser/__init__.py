@@ -262,11 +262,11 @@ class Switchboard:
     async def _checkpoint(self, scope: Scope, name: str, level: Level) -> Checkpoint:
         sessions = RecordSessionStore(self._service.user(scope.user or "", scope.deployment).backing_store)
         checkpoint = await sessions.load(scope, name)
-        since = datetime.now(UTC) - timedelta(seconds=self._page_settings.resume_within_s)
         if (
             checkpoint is None
             or checkpoint.agent not in self.agents
-            or checkpoint.saved_at < since
+            or datetime.now(UTC) - checkpoint.saved_at
+            > timedelta(seconds=self._page_settings.resume_within_s)
             or not self._visible(level).covers(checkpoint.told)
         ):
             raise NoSuchCall("call")

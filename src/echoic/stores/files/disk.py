@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from echoic.errors import StoreCorrupt, StoreFull, StoreUnavailable
 from echoic.partition import MAX_BYTES
-from echoic.stores.base import fsync_path, without_others
+from echoic.stores.base import without_others
 from echoic.types import EmbeddingSpec
 
 try:
@@ -203,8 +203,13 @@ def make_folder(folder: Path) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` durable."""
-    if os.name != "nt":  # Windows cannot open a folder, and journals its names
-        fsync_path(folder)
+    if os.name == "nt":  # Windows cannot open a folder, and journals its names
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 @contextlib.contextmanager

@@ -24,8 +24,8 @@ from bson.objectid import ObjectId
 from pymongo.errors import OperationFailure
 
 from echoic.partition import SEGMENT_ROWS
-from echoic.stores.apply import name_of
-from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Finding, Index, Put, finding, timed
+from echoic.stores.apply import erasing
+from echoic.stores.base import FIRST_UNSEARCHABLE, Erasable, Erased, Finding, Index, finding, timed
 from echoic.stores.mongodb.changes import Clock, MongoScopeChanges, claim
 from echoic.stores.mongodb.connection import DatabaseClient
 from echoic.stores.mongodb.load import head_of, read_segments
@@ -120,11 +120,12 @@ async def _drop(
 ) -> DeletedDocuments:
     await changes.gather(erased)
     gone = DeletedDocuments()
-    puts = {name_of(change) for change in erased if isinstance(change, Put)}
+    _, rewritten = erasing([kept.record for kept in changes.found], erased)
+    stays = {(record.kind, record.id) for record, _ in rewritten}
     for kept in changes.found:
         searchable = kept.record.seq < FIRST_UNSEARCHABLE
         gone.vectors += searchable and not kept.waits
-        if (kept.record.kind, kept.record.id) in puts:
+        if (kept.record.kind, kept.record.id) in stays:
             gone.rewritten[kept.place] = kept.record.version
             continue
         gone.kinds[kept.record.kind] += 1
