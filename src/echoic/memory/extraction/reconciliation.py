@@ -108,8 +108,6 @@ class Reading:
     """Whether the talk was about somebody else before `context`."""
     understood: Mapping[str, Understood] = field(default_factory=dict)
     """See `understood`. Facts may cite the turns that gave them, too."""
-    read_back: Mapping[str, Understood] = field(default_factory=dict)
-    """See `read_back`. Facts may cite the turns that gave them, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

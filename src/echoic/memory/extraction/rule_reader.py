@@ -18,7 +18,6 @@ from echoic.english import SelfStatement, listen
 from echoic.english.sentences import completed
 from echoic.english.slots import INFERRED, rivals
 from echoic.memory.concurrency import until_written
-from echoic.memory.extraction.grounding import instructs
 from echoic.memory.extraction.known_facts import KnownMemories, known_of
 from echoic.memory.extraction.reconciliation import (
     Add,
@@ -33,7 +32,6 @@ from echoic.memory.extraction.reconciliation import (
 )
 from echoic.memory.extraction.turns import (
     RECENT,
-    Understood,
     affirmed,
     answers_about_another,
     asked_in,
@@ -51,7 +49,7 @@ from echoic.memory.records import Ledger, conversation_of, cursor_of, record_of_
 from echoic.memory.retraction import hide_taken_back, withdraw
 from echoic.secrets import MARKER
 from echoic.stores.base import Put, Store
-from echoic.text import TAKEN_BACK, content_words, fold
+from echoic.text import TAKEN_BACK
 from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"
@@ -99,9 +97,6 @@ class RuleExtractor:
                 continue
             for item in heard:
                 changes += _changes(item, source)
-            if (given := reading.read_back.get(turn.id)) and turn.id not in of_another:
-                known_of_it = [item for name in _ids(given) for item in by_turn.get(name, ())]
-                changes += _read_back(given, known_of_it)
             gone = _unlearned(turn, reading)
             changes += [Unlearn(turns=gone, source=(turn.id,))] if gone else []
             await asyncio.sleep(PAUSE_S)  # a turn takes about a millisecond, and audio runs on this loop
@@ -175,20 +170,6 @@ def _changes(item: SelfStatement, source: tuple[str, ...]) -> list[Change]:
     return [*gone, Add(fact=fact, source=source)]
 
 
-def _ids(given: Understood) -> tuple[str, ...]:
-    return tuple(turn.id for turn in given.turns)
-
-
-def _read_back(given: Understood, heard: Sequence[SelfStatement]) -> list[Change]:
-    """What the agent read back, as a sentence that is not relied on, unless the rules `heard` it already."""
-    _, _, value = given.statement.rpartition("? ")
-    told = {word.stem for item in heard for word in content_words(f"{item.text} {item.sentence}")}
-    said = {word.stem for word in content_words(value)}
-    if len(said & told) * 2 >= len(said) or MASKED in fold(value) or instructs(given.statement):
-        return []
-    return [Add(fact=Fact(text=given.statement, sure=False), source=_ids(given))]
-
-
 def _unlearned(turn: Turn, reading: Reading) -> frozenset[str]:
     """The turns that the new turn `turn` asks not to keep."""
     if turn.id not in reading.withheld:
@@ -238,7 +219,6 @@ class RuleReader:
             withheld=hushed,
             of_another=stretch.of_another,
             understood=stretch.understood,
-            read_back=stretch.read_back,
         )
         changes = await self._extractor.extract(reading)
         needed = any(isinstance(change, (Unlearn, TakeBack)) for change in changes)
@@ -253,9 +233,7 @@ class RuleReader:
             known=known.memories,
             past=known.past,
             context=context,
-            also=itertools.chain.from_iterable(
-                given.turns for given in (*stretch.understood.values(), *stretch.read_back.values())
-            ),
+            also=itertools.chain.from_iterable(given.turns for given in stretch.understood.values()),
             third_parties=rule,
         )
         distilled = await reconciler.take(changes)

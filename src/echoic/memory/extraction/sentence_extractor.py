@@ -430,10 +430,7 @@ def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterato
     if turn.id in reading.withheld:
         return
     # what the rules extracted may have ended: do not store it as a sentence instead
-    # what the agent read back of it is no reason to drop how the user said it
-    kept = [
-        memory for memory in reading.known if turn.id in memory.source and (memory.key or memory.confirmed)
-    ]
+    kept = [memory for memory in reading.known if turn.id in memory.source]
     alone = listen(told)
     heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in kept]
     heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in alone]

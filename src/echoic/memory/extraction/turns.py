@@ -25,7 +25,6 @@ from echoic.english.sentences import (
     hands_over,
     is_back,
     may_give_number,
-    repeated,
     sentences,
     speaks_of_another,
     speaks_of_them,
@@ -421,28 +420,6 @@ def _numbers_given(turns: Iterable[Turn]) -> dict[str, Understood]:
     return found
 
 
-_REPEATED_OF: Final = 4
-"""The user's turns of which the agent may repeat words."""
-
-
-def read_back(before: Sequence[Turn], turns: Sequence[Turn]) -> dict[str, Understood]:
-    """By the id of a user's turn among `turns`: what the agent repeated directly before of the user's last
-    turns, and the user lets stand. `before`: the turns before `turns`.
-    """
-    found: dict[str, Understood] = {}
-    every = [*before, *turns]
-    for at in range(max(2, len(before)), len(every)):
-        answer, reply, then = every[at - 2 : at + 1]
-        if not (of_user(answer) and reply.speaker == "agent" and of_user(then)):
-            continue
-        said = [turn.heard_text for turn in every[: at - 1] if of_user(turn)][-_REPEATED_OF:]
-        asked = asked_in(every[at - 3] if at > 2 else None)
-        statement = repeated(said, asked, reply.heard_text, then.heard_text)
-        if statement and not (takes_back(then.heard_text) or hushes(then.heard_text)):
-            found[then.id] = Understood(statement, (answer,))
-    return found
-
-
 CONTEXT = 6
 """Turns before the cursor that are read again, for references."""
 _DICTATED: Final = 16
@@ -467,8 +444,6 @@ class Stretch:
     """Whether the talk was about somebody else before `context`."""
     understood: Mapping[str, Understood] = field(default_factory=dict)
     """See `understood`; without what was unlearned."""
-    read_back: Mapping[str, Understood] = field(default_factory=dict)
-    """See `read_back`; without what was unlearned or taken back."""
 
     @property
     def end(self) -> int:
@@ -506,9 +481,6 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
     forgotten = frozenset(record.id for record in (*records, *before) if is_unlearned(record))
     unlearned = forgotten | of_another_voice((*earlier, *turns))
     near = [turn for turn in (*earlier[-_DICTATED:], *turns) if turn.id not in unlearned]
-    taken_back = {record.id for record in (*records, *before) if hidden_in(record)}
-    whole = [turn for turn in near if turn.id not in taken_back]
-    new = frozenset(turn.id for turn in turns)
     return Stretch(
         turns=turns,
         seqs=tuple(record.seq for record in records),
@@ -517,9 +489,6 @@ async def stretch_of(store: Store, scope: Scope, conversation: str, cursor: int,
         recalled={record.id: recalled_turn(record) for record in (*records, *before) if hidden_in(record)},
         of_another=answers_about_another(earlier[:-CONTEXT])[1],
         understood=understood(near),
-        read_back=read_back(
-            [turn for turn in whole if turn.id not in new], [turn for turn in whole if turn.id in new]
-        ),
     )
 
 
