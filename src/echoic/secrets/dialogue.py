@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from echoic.secrets import values
 from echoic.secrets.forms import is_card
 from echoic.secrets.labels import (
+    CODE,
     DECLINES,
     LABELS,
     NAMES_NUMBER,
@@ -23,6 +24,7 @@ from echoic.secrets.labels import (
     Secret,
     harmless,
     hidden,
+    is_plain_code,
     is_scaled,
     mixed,
     names,
@@ -297,7 +299,7 @@ def _mentioned(text: str) -> Pending | None:
 
 def asked_for(text: str) -> Pending | None:
     """The secret that an agent asks for in `text`; None without one."""
-    if not _ASKS.search(text) and not _SENT_CODE.search(text):
+    if not _ASKS.search(text) and not _sends_code(text):
         return None
     text = MARKER.sub(" ", text)
     # the last or last but one sentence decides: "Thanks. And the PIN? Take your time."
@@ -310,7 +312,7 @@ def asked_for(text: str) -> Pending | None:
         ):
             continue
         asked = list(_asked_in(sentence))
-        if asked and (refers or _ASKS.search(sentence) or _SENT_CODE.search(sentence)):
+        if asked and (refers or _ASKS.search(sentence) or _sends_code(sentence)):
             in_part = _IN_PART.search(sentence[-_READ:]) is not None
             return Pending(asked[0], asked=True, others=frozenset(asked[1:]), in_part=in_part)
         if _ASKS.search(sentence) and _REFERS.search(sentence):
@@ -324,7 +326,14 @@ _SENT_CODE = re.compile(
     r"\b(?:sent|texted|emailed|messaged|sending|texting|emailing)\s+you\s+(?:an?|the|another)\s+(?:[\w-]+\s+){0,3}code\b",
     re.IGNORECASE,
 )
-"""What an agent says that waits for a code."""
+
+
+def _sends_code(text: str) -> bool:
+    """Whether an agent sent a code that it now waits for, and not one that anybody may know: a QR code."""
+    sent = _SENT_CODE.search(text)
+    return sent is not None and any(map(is_plain_code, CODE.finditer(text, *sent.span())))
+
+
 _ANNOUNCES_QUESTION = re.compile(
     r"\b(?:(?:an?|one|another|more|some|few|couple\s+of|next|first|second|last|final|quick|your)\s+)security\s+questions?\b"
     r"(?!\s+(?:policy|page|form|feature|team|option))",
@@ -604,11 +613,9 @@ def _parts(text: str, kind: Secret) -> Iterator[SecretSpan]:
     """Single letters and digits: "it's a G", "second is seven"."""
     for view in views_of(text):
         for digits, start, end in runs(view):
-            if (
-                len(digits) <= 3
-                and _PART_ENDS.match(view.text, end)
-                and not _AGE.search(view.text, max(0, start - 20), start)
-            ):
+            first, last = view.origin(start, end)  # a view may join "eight I" to "8I"
+            is_age = _AGE.search(text, max(0, first - 20), first)
+            if len(digits) <= 3 and not is_age and _PART_ENDS.match(text, last):
                 yield _found(view, kind, start, end)
     yield from (SecretSpan(kind, *found.span(), found[0]) for found in _LETTER.finditer(text))
     start = _lead_of(text)
