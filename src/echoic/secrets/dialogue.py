@@ -143,7 +143,8 @@ def pending_after(before: Sequence[Said]) -> Pending | None:
                 return None
             continue
         if asks:
-            return _mentioned(said.text) if typed or _KEEPING.search(said.text) else None
+            told_of = said.text[-_READ:] if typed else said.text
+            return _mentioned(told_of) if typed or _KEEPING.search(told_of) else None
         in_part = in_part and any(
             one.speaker == "agent" and _IN_PART.search(one.text[-_READ:]) for one in before
         )
@@ -299,8 +300,10 @@ def _mentioned(text: str) -> Pending | None:
 
 def asked_for(text: str) -> Pending | None:
     """The secret that an agent asks for in `text`; None without one."""
-    if not _ASKS.search(text) and not _sends_code(text):
-        return None
+    if not _ASKS.search(text):
+        text = text[-_READ:]
+        if not _sends_code(text):
+            return None
     text = MARKER.sub(" ", text)
     # the last or last but one sentence decides: "Thanks. And the PIN? Take your time."
     refers = False
@@ -585,7 +588,9 @@ def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     wanted = {pending.kind, *pending.others}
     bare = is_bare(text)
     corrects = _CORRECTS.match(text) is not None and not OTHER_NUMBER.search(text)
-    found: list[SecretSpan] = list(_parts(text, pending.kind)) if pending.in_part else []
+    found: list[SecretSpan] = (
+        list(_parts(text, pending.kind)) if pending.in_part and len(text) <= 2 * _READ else []
+    )
     numeric = pending.kind if pending.kind not in WORDED else next(iter(wanted - WORDED), pending.kind)
     if pending.asked or bare or corrects:
         found += _numbers(text, numeric, least=1 if bare else _LEAST[numeric])
@@ -597,15 +602,16 @@ def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     return merged(found)
 
 
+_PART_ENDS = (
+    r"\W*$|\s*[.,;!?]|\s+(?:and|then|for|as|maybe|i\s+(?:think|believe|guess)|the\s+second|(?:the\s+)?(?:third|fourth|fifth"
+    r"|sixth|seventh|eighth|ninth|tenth|last|final)|[b-z])\b"
+)
 _LETTER = re.compile(
-    r"(?<![\w'])(?:[b-hj-z]|[ai](?=[^\w\s]*$|[.,;]|\s+(?:for|as|and|i\s+think)\b))(?![\w'])(?:\s+(?:for|as\s+in)\s+\w+)?",
+    r"(?<![\w'])(?:[b-hj-z]|[ai](?=[^\w\s]*$|[.,;]|\s+(?:for|as|and|i\s+think)\b)|(?:zero|one|two|three|four|five|six|seven"
+    rf"|eight|nine)(?={_PART_ENDS}))(?![\w'])(?:\s+(?:for|as\s+in)\s+\w+)?",
     re.IGNORECASE,
 )
-_PART_ENDS = re.compile(
-    r"\W*$|\s*[.,;!?]|\s+(?:and|then|for|as|maybe|i\s+(?:think|believe|guess)|the\s+second|(?:the\s+)?(?:third|fourth|fifth|sixth"
-    r"|seventh|eighth|ninth|tenth|last|final)|[b-z])\b",
-    re.IGNORECASE,
-)
+_PART_OVER = re.compile(_PART_ENDS, re.IGNORECASE)
 _AGE = re.compile(r"\b(?:i\s+am|i'm|aged?)\s+$", re.IGNORECASE)
 
 
@@ -615,7 +621,7 @@ def _parts(text: str, kind: Secret) -> Iterator[SecretSpan]:
         for digits, start, end in runs(view):
             first, last = view.origin(start, end)  # a view may join "eight I" to "8I"
             is_age = _AGE.search(text, max(0, first - 20), first)
-            if len(digits) <= 3 and not is_age and _PART_ENDS.match(text, last):
+            if len(digits) <= 3 and not is_age and _PART_OVER.match(text, last):
                 yield _found(view, kind, start, end)
     yield from (SecretSpan(kind, *found.span(), found[0]) for found in _LETTER.finditer(text))
     start = _lead_of(text)
