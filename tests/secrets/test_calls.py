@@ -194,6 +194,129 @@ def test_what_is_said_after_a_secret_stays(agent, said):
     assert told("A What's your PIN?", "U Four four one two.", f"A {agent}", f"U {said}")[-1] == said
 
 
+# The last turns of the caller are secrets, and are asked for in part, again, or after an offer or announcement.
+TELLING = (
+    "A: Can you give me the third and fifth characters of your password?|U: It's bananarama.",
+    "A: Can you give me the third and fifth characters of your password?|U: The whole thing is hunter22",
+    "A: Can you give me the third and fifth characters of your password?|U: correct horse battery staple",
+    "A: Can you give me the third and fifth characters of your password?|U: November and Romeo",
+    "A: Can you give me the third and fifth characters of your password?|U: N as in November and R as in Romeo",
+    "A: Can you give me the third and fifth characters of your password?|U: hash and seven",
+    "A: Can you give me the third and fifth characters of your password?|U: bee and tee",
+    "A: Can you give me the first letter of your mother's maiden name?|U: Kowalski",
+    "A: Can you give me the first letter of your mother's maiden name?|U: It's Kowalski",
+    "A: Can you give me the first and last letters of your memorable word?|U: The word is Kowalski.",
+    "A: Please tell me your password, and start with the first letter.|U: bananarama",
+    "A: Give me the first letters of the password.|U: It's bananarama",
+    "A: What's the first digit of your PIN?|U: Four.|A: And the second?|U: Seven.|A: And the last?|U: Two.",
+    "A: What's the first digit of your PIN?|U: It's a 4.|A: Okay, and the third?|U: That's 7 I think.|A: And the last one?|U: uh two",
+    "A: Can I have the second and fourth digits of your PIN?|U: 4 and 7",
+    "A: Can I have the second and fourth digits of your PIN?|U: I have 4 and then 7.",
+    "A: Can I have the second and fourth digits of your PIN?|U: Second's four fourth's seven",
+    "A: What's the third letter of your memorable word?|U: N for November.|A: And the last?|U: Zulu.",
+    "A: What's the third letter of your memorable word?|U: It's bananarama.",
+    "A: First letter of your mother's maiden name?|U: It's Kowalski.",
+    "A: And the memorable word? The first and third letters.|U: November and Romeo",
+    "A: Please tell me your password, and start with the first letter.|U: B A N A N A",
+    "A: What's your PIN?|U: 4321|A: That didn't work, try again.|U: Maybe it's 4 3 1 2.",
+    "A: What's your PIN?|U: 4321|A: Sorry, that's incorrect. Please try again.|U: Oh try 4312 then.",
+    "A: What's the code?|U: 4821|A: I need six digits.|U: Right, 482193 it says.",
+    "A: What's the code?|U: 4821|A: That's only four digits. I need six.|U: Oh right, 482193 it says.",
+    "A: What's your password?|U: hunter22|A: Hmm, that's not right.|U: Then it's bananarama.",
+    "A: What's your password?|U: hunter22|A: It's still wrong.|U: bananarama",
+    "A: What's your mother's maiden name?|U: Kowalski|A: That doesn't match what I have.|U: Then it's Nowak.",
+    "A: What's your password?|U: hunter22|A: No, that's incorrect.|U: correct horse battery staple",
+    "A: What's your password?|U: hunter22|A: That password isn't right, can you try another?|U: bananarama",
+    "A: What's your PIN?|U: 4321|A: The PIN is wrong.|U: Okay, 4312 perhaps.",
+    "A: What's your PIN?|U: 4321|A: That's not it.|U: Maybe 4312.",
+    "U: My password isn't working.|A: What are you typing?|U: Sunflower99",
+    "U: It won't take my PIN.|A: What are you entering?|U: Four four one two",
+    "U: Let me give you my PIN.|A: Okay.|U: It's 4412",
+    "U: Shall I read you the card number?|A: Yes please.|U: it's 4539 1488",
+    "U: Do you want my card number?|A: Yes please, go ahead.|U: 4539 1488 okay",
+    "U: Can I give you my password?|A: Sure.|U: bananarama",
+    "A: One more security question. What was your first pet called?|U: Rex.",
+    "A: A quick security question: what's your favourite film?|U: Casablanca.",
+    "A: I have to ask a few security questions. Where did you go to school?|U: Paisley.",
+    "A: Thanks. Next security question. What was your first car?|U: A Fiesta.",
+    "A: The security code on the back, first digit?|U: Three.|A: And the next?|U: Nine.",
+    "A: I've texted you a six digit code.|U: Got it. Three three one",
+)
+# The last turn of the caller says nothing secret.
+HARMLESS = (
+    "A: What's your password?|U: hunter22|A: That's too funny.|U: My dog is called Rex.",
+    "A: What's your password?|U: hunter22|A: It says you've got an order for three lamps.|U: Yes, two lamps and one chair",
+    "A: What's your password?|U: hunter22|A: That wasn't so hard.|U: Haha. My sister Ana helped me.",
+    "U: My password is rejected.|A: What are you using, Chrome or Safari?|U: Safari 17",
+    "U: I'll give you my new address and my password.|A: Go ahead.|U: 14 Elm Street, Leeds",
+    "U: Can I tell you my card number later? I'd like to book for 7.|A: Sure, go ahead.|U: A table for 4 at 7 30",
+    "A: Just a few security questions. What's your name?|U: Brian Cook.",
+    "A: I need to ask you a few security questions first. What is your postcode?|U: SW1A 2AA.",
+    "A: I need to ask you a few security questions first. What is your phone number?|U: 07700 900123.",
+    "A: I need to ask a security question. What is your address?|U: 14 Elm Street, Leeds.",
+    "A: Sorry for the security question. Where do you live?|U: Leeds.",
+    "A: Thank you for the security questions. What's up?|U: I've a dog called Rex",
+    "A: What's your PIN?|U: 4421|A: Great. Two lamps. The first, the second?|U: 1 please, to 14 Elm Street",
+    "A: Give me the first and last characters of your password.|U: I am 42 and I live at 7 Elm Street.",
+    "A: What's the last digit of your password?|U: I don't know, I'm a member since 1999.",
+    "A: We've emailed you a QR code.|U: Great, table 445 please.",
+    "A: We've emailed you a voucher code.|U: Great, I'll have lamp 445 then.",
+    "A: What's your password?|U: hunter22|A: That's lovely.|U: My sister's cat is Bella.",
+    "A: What's your password?|U: hunter22|A: That's not a problem at all.|U: Great. I live in Leeds.",
+    "A: What's your password?|U: hunter22|A: Sorry to keep you.|U: My dog is called Rex.",
+    "A: What's your password?|U: hunter22|A: It's only a small fee.|U: Fine, Brian will pay it.",
+    "A: What's your password?|U: hunter22|A: It was too late for today's delivery.|U: Thursday afternoon then.",
+    "A: What's your PIN?|U: 4321|A: That's wrong, what's your postcode?|U: LS1 4AB",
+    "A: What's your PIN?|U: 4321|A: It says you're a gold member.|U: Since 2019, yes, 3 of us.",
+    "A: What's your PIN?|U: 4321|A: It doesn't matter. How many guests?|U: 12 guests.",
+    "A: What's your PIN?|U: 4321|A: Great. And the first course?|U: Two soups, please.",
+    "A: What's your PIN?|U: 4321|A: That didn't take long. What's next?|U: Table for 2 at 8.",
+    "U: My card was rejected.|A: What are you trying to buy?|U: A blue lamp.",
+    "U: My password is rejected.|A: What did you type in the search box?|U: Blue lamps.",
+    "U: It rejected my card.|A: Okay, what is it for?|U: 3 lamps, 120 pounds.",
+    "U: My account won't accept it.|A: What are you using?|U: Chrome 117.",
+    "U: I'll give you my card and my address.|A: Go ahead.|U: 14 Elm Street.",
+    "U: Let me tell you about my PIN problem.|A: Go ahead.|U: I was at 22 Elm Street on the 14th.",
+    "U: Can I give you my new phone number?|A: Go ahead.|U: 0113 496 0123",
+    "U: Can I pay by card?|A: Sure.|U: Two.",
+    "U: I'd rather not pay by card.|A: Okay.|U: 12 pounds cash.",
+    "U: I'll give you my card number later.|A: Okay.|U: Room 14 on the 12th.",
+    "A: Just a security question. What's your email?|U: brian at example dot com",
+    "A: One more security question. When were you born?|U: 12 May 1980.",
+    "A: Thanks, no more security questions. Which school does she go to?|U: Saint Mary's.",
+    "A: You passed the first security question. What's your favourite dish here?|U: The lasagne.",
+    "A: That's the last security question. Which city is your mother in?|U: Leeds.",
+    "A: Do you have any security questions? What's your favourite colour for the lamp?|U: Blue.",
+    "A: What's the first letter of your surname?|U: K.|A: And the last?|U: I.",
+    "A: What are the last two digits of the meter?|U: 4 and 5.|A: And the first?|U: 7.",
+    "A: We've sent you a discount code. Anything else?|U: Order 445123 please.",
+    "A: We've emailed you a QR code.|U: Thanks, 3 of us are coming at 7 30.",
+    "A: What's the first letter of your password?|U: Sorry, my daughter is calling, one second.",
+    "A: What's the first letter of your password?|U: I don't remember, can you send a link to 14 Elm Street?",
+    "A: Give me the second digit of your PIN.|U: I don't have it, I moved to 7 Elm Street with 2 kids.",
+    "A: Shall I go ahead with the card?|U: Yes, and add 2 balloons.",
+    "A: Let me get you a new card.|U: Thanks. Send it to 14 Elm Street.",
+)
+SECRET = re.compile(
+    r"\d|\b(?:bananarama|B A N|hunter|Kowalski|November|Romeo|correct|staple|hash|bee|tee|Nowak|Rex|Casablanca|Paisley"
+    r"|Fiesta|Zulu|Sunflower|two|three one|four|seven|nine)\b",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize("dialogue", TELLING)
+def test_what_an_agent_asks_for_in_part_or_again_is_masked(dialogue):
+    lines = [line.replace(":", "", 1) for line in dialogue.split("|")]
+    kept = [text for text, line in zip(told(*lines), lines, strict=True) if line[0] == "U"]
+    assert [text for text in kept if SECRET.search(text)] == []
+
+
+@pytest.mark.parametrize("dialogue", HARMLESS)
+def test_a_turn_that_is_not_about_a_secret_masks_no_answer(dialogue):
+    lines = [line.replace(":", "", 1) for line in dialogue.split("|")]
+    assert told(*lines)[-1] == lines[-1][2:]
+
+
 @pytest.mark.parametrize("unit", ["can i ", "let me 1 ", "what's the first ", "first and second and "])
 def test_a_long_turn_before_is_read_at_once(unit):
     before = [Said("agent", unit * 2000), Said("user", unit * 2000)]

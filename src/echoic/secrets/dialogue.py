@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from echoic.secrets import values
 from echoic.secrets.forms import is_card
 from echoic.secrets.labels import (
+    CODE,
     DECLINES,
     LABELS,
     NAMES_NUMBER,
@@ -23,6 +24,7 @@ from echoic.secrets.labels import (
     Secret,
     harmless,
     hidden,
+    is_plain_code,
     is_scaled,
     mixed,
     names,
@@ -126,22 +128,31 @@ def words_of(text: str) -> list[str]:
 
 def pending_after(before: Sequence[Said]) -> Pending | None:
     """What is being dictated, or was asked for and not said yet."""
-    asks = again = in_part = False
-    for place, said in enumerate(reversed(before[-CONTEXT:])):
+    before = before[-CONTEXT:]
+    asks = typed = rejected = in_part = False
+    for place, said in enumerate(reversed(before)):
         if said.speaker == "agent":
             if (asked := asked_for(said.text) or _doubted(said.text)) is not None:
                 return replace(asked, in_part=asked.in_part or in_part)
-            asks = asks or _asks_for_it(said.text)
-            in_part = in_part or _NEXT_PART.search(said.text[-_READ:]) is not None
-            again = again or in_part or _AGAIN.search(said.text) is not None
-            if not asks and not again and not encourages(said.text):
+            typed = typed or _TYPED.search(said.text[-_READ:]) is not None
+            in_part = in_part or _next_part(said.text)
+            asks = asks or typed or (not in_part and _asks_for_it(said.text))
+            rejected = rejected or _rejects(said.text)
+            goes_on = in_part or rejected or encourages(said.text) or _AGAIN.search(said.text) is not None
+            if not asks and not goes_on:
                 return None
             continue
         if asks:
-            return _mentioned(said.text)
-        told, over = _told(said.text, place, again=again)
+            told_of = said.text[-_READ:] if typed else said.text
+            return _mentioned(told_of) if typed or _KEEPING.search(told_of) else None
+        in_part = in_part and any(
+            one.speaker == "agent" and _IN_PART.search(one.text[-_READ:]) for one in before
+        )
+        told, over = _told(said.text, place, again=rejected or in_part)
         if over:
-            return replace(told, asked=told.asked or again, in_part=in_part) if told else None
+            return replace(told, asked=told.asked or rejected, in_part=in_part) if told else None
+        if place == 1 and (offered := _offered(said.text, before[-1].text)) is not None:
+            return offered
     return None
 
 
@@ -155,8 +166,6 @@ def _told(text: str, place: int, *, again: bool) -> tuple[Pending | None, bool]:
         return (None if kind is None else Pending(kind, asked=False)), True
     if (announced := _dangling(text)) is not None:
         return Pending(announced, asked=place <= _SOON and _VERBS_AT_END.search(text) is not None), True
-    if (offered := _offered(text)) is not None:
-        return offered, True
     words = words_of(text)
     asks_back = text.rstrip().endswith("?") and len(words) <= 8
     return None, not is_bare(text) and not asks_back and not all(word in WAITS for word in words)
@@ -165,13 +174,39 @@ def _told(text: str, place: int, *, again: bool) -> tuple[Pending | None, bool]:
 _AGAIN = re.compile(
     r"^\W*(?:(?:i'm\s+)?(?:so\s+)?sorry|pardon(?:\s+me)?|(?:once\s+)?again|one\s+more\s+time|say\s+(?:that|it)\s+again|"
     r"what\s+was\s+that|come\s+again|(?:yes|yeah)?\W*(?:that|this)\s+one|i\s+(?:didn't|did\s+not)\s+(?:catch|get|hear)\s+"
-    r"(?:that|it|you)|(?:hm+\W+)?(?:(?:it|that)(?:'s|\s+(?:is|was))\s+(?:only|not|wrong|incorrect|too|rejecting)"
-    r"|(?:it|that)\s+(?:didn't|doesn't|isn't|wasn't|won't|says|keeps)|try\s+(?:that\s+|it\s+)?(?:again|another)"
-    r"|(?:it|i|we)\s+(?:needs?|should\s+(?:be|have))\s+(?:to\s+be\s+)?(?:all\s+)?(?:\w+\s+)?(?:digits|numbers|characters"
-    r"|letters)))\b[^.?!]{0,40}[.?!]*$",
+    r"(?:that|it|you))\b[^.?!]{0,40}[.?!]*$",
     re.IGNORECASE,
 )
-"""What an agent says that has not understood, repeats its question, or was told what does not fit."""
+"""What an agent says that has not understood, or repeats its question."""
+_REJECTS = re.compile(
+    r"""\W*(?:(?:hm+|sorry|no|oh|ah|okay|unfortunately|i'm\s+(?:sorry|afraid))\W+)*(?:
+    (?:it|that|this|the\s+(?:code|pin|password|number))(?:\s+says\s+(?:it|that))?(?:'s|\s+(?:is|was))\s+(?:still\s+)?(?:
+      wrong|incorrect|invalid|rejecting|too\s+(?:short|long|few|many)|only\s+(?:\w+\s+)?(?:digits|numbers|characters
+      |letters)|not\s+(?:right|correct|valid|work|match|accept|recogni|what\s+(?:i|we)\s+have|long\s+enough|it\b))
+    |(?:it|that|this)\s+(?:(?:still\s+)?(?:didn't|doesn't|isn't|wasn't|won't|hasn't)\s+(?:seem\s+to\s+)?(?:be\s+)?(?:
+      work|match|accept|go\s+through|gone\s+through|right|correct|valid|look\s+right|let(?:ting)?\s+(?:me|us|you)\s+in
+      |recogni)|keeps\s+(?:rejecting|failing)|says\s+(?:wrong|incorrect|invalid|no\s+match))
+    |(?:please\s+)?(?:(?:can|could)\s+you\s+)?try\s+(?:that\s+|it\s+)?(?:again|another)
+    |(?:it|i|we)\s+(?:needs?|should\s+(?:be|have))\s+(?:to\s+be\s+)?(?:all\s+)?(?:(?:\w+\s+)?(?:digits|numbers|characters
+      |letters)|(?:four|five|six|seven|eight|\d)(?=\W*$))\b)[^.?!]{0,60}[.?!]*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What an agent says of a secret that was told and does not fit."""
+_RETRY = re.compile(r"\b(?:again|another|try|repeat|check)\b", re.IGNORECASE)
+
+
+def _rejects(text: str) -> bool:
+    """Whether an agent only says that what it was told is wrong, or not all of it."""
+    if len(text) > _READ or OTHER_NUMBER.search(text) or ("?" in text and not _RETRY.search(text)):
+        return False
+    sentences = re.split(r"(?<=[.?!])\s+", text.strip())
+    rejects = [_REJECTS.match(one) is not None for one in sentences]
+    return any(rejects) and all(
+        rejected or encourages(one) or _AGAIN.search(one)
+        for rejected, one in zip(rejects, sentences, strict=True)
+    )
+
+
 _NTH = (
     r"(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|next|\d(?:st|nd|rd|th)|one|two"
     r"|three|and|,|\s)+"
@@ -186,7 +221,12 @@ _NEXT_PART = re.compile(
     rf"(?:^|[.!,]\s*)(?:and\s+)?(?:what(?:'s|\s+is|\s+about)\s+)?the\s+{_NTH}(?:one|digit|letter|character)?s?\?$",
     re.IGNORECASE,
 )
-"""A request for the next letter or digit of what was asked for in part."""
+
+
+def _next_part(text: str) -> bool:
+    """Whether an agent only asks for the next letter or digit of what it asked for in part."""
+    asked = _NEXT_PART.search(text) if len(text) <= _READ else None
+    return asked is not None and encourages(text[: asked.start()])
 
 
 def _doubted(text: str) -> Pending | None:
@@ -201,40 +241,54 @@ _SOON = 2
 
 
 def _asks_for_it(text: str) -> bool:
-    """Whether an agent asks for what another speaker named: "Okay, what is it?", "What are you typing?"."""
-    return "?" in text and len(words_of(text)) <= 8 and any(one.search(text) for one in (_REFERS, _TYPED))
+    """Whether an agent asks for what another speaker named: "Okay, what is it?"."""
+    return "?" in text and len(words_of(text)) <= 8 and _REFERS.search(text) is not None
 
 
 _TYPED = re.compile(
-    r"\bwhat\s+(?:are|were|did|do|have)\s+you\s+(?:been\s+)?(?:typ|enter|put|us|try)", re.IGNORECASE
+    r"(?:^|[.,!]\s*)(?:and\s+)?what\s+(?:are|were|did|do|have)\s+you\s+(?:been\s+)?(?:typ|enter)\w*"
+    r"(?:\s+(?:in|it|there|exactly|now|for\s+(?:it|that)))*\s*\?$",
+    re.IGNORECASE,
 )
 """A question for what a speaker enters where a secret belongs."""
 _OFFERS = re.compile(
-    r"\b(?:(?:can|could|may|shall|should)\s+i|do\s+you\s+(?:want|need)|would\s+you\s+like|let\s+me|i'll|i\s+can)\b.*\b"
-    r"(?:give|tell|read|say|want|need|like)\b",
+    r"(?:^|[.!?,]\s+)(?:(?:so|okay|ok|well|and|then)\s+)?(?:(?:can|could|may|shall|should)\s+i|let\s+me|i'll|i\s+can"
+    r"|(?:do\s+you\s+(?:want|need)|would\s+you\s+like)(?:\s+me\s+to)?)\s+(?:just\s+)?(?:(?:give|tell|read)\s+(?:out\s+)?"
+    r"(?:you\s+)?)?(?:my|the)\s+(?P<what>[\w\s-]{1,40}?)(?:\s+(?:now|then|here|instead|please|if\s+you\s+like|over\s+the"
+    r"\s+phone))*\W*$",
     re.IGNORECASE,
 )
-_PAYS_BY_CARD = re.compile(r"\bpay(?:ing)?\b.{0,20}\b(?:by|with|on)\s+(?:\w+\s+){0,3}cards?\b", re.IGNORECASE)
+"""An offer of one thing, at the end of a turn."""
+_PAYS_BY_CARD = re.compile(
+    r"\bpay(?:ing)?\b.{0,20}\b(?:by|with|on)\s+(?:(?:my|a|credit|debit)\s+){0,3}card\W*(?:please\W*)?$",
+    re.IGNORECASE,
+)
+_READY = re.compile(r"\b(?:ready|go\s+ahead|read)\b", re.IGNORECASE)
 
 
-def _offered(text: str) -> Pending | None:
-    """What a speaker offers, before an agent tells them to go on: "Can I give you my card number?"."""
+def _offered(text: str, answer: str) -> Pending | None:
+    """What a speaker offers, and an agent wants: "Can I give you my card number?", "Go ahead."."""
     text = text[-_READ:]
     if _PAYS_BY_CARD.search(text):
-        return Pending("card", asked=False)
-    return _mentioned(text) if _OFFERS.search(text) else None
+        return Pending("card", asked=False) if _READY.search(answer) else None
+    offer = _OFFERS.search(text)
+    if offer is None:
+        return None
+    for label in LABELS:
+        cue = label.cue.search(text, offer.start("what"))
+        if cue is not None and cue.end() >= offer.end("what") and not harmless(label, cue, text):
+            return Pending(label.kind, asked=True)
+    return None
 
 
 _KEEPING = re.compile(
-    r"\b(?:remember|save|store|note|keep|give|update|set|add|write|take|tell|read|have"
-    r"|(?:reject|accept|enter)(?:s|ed|ing)?|typ(?:e|ed|ing))\b",
-    re.IGNORECASE,
+    r"\b(?:remember|save|store|note|keep|give|update|set|add|write|take|tell|read|have)\b", re.IGNORECASE
 )
 
 
 def _mentioned(text: str) -> Pending | None:
-    """What a speaker wants to tell or store, and has not said yet."""
-    if MARKER.search(text) or not _KEEPING.search(text):
+    """What a speaker speaks of, and has not said yet."""
+    if MARKER.search(text):
         return None
     kinds = [
         label.kind
@@ -246,24 +300,28 @@ def _mentioned(text: str) -> Pending | None:
 
 def asked_for(text: str) -> Pending | None:
     """The secret that an agent asks for in `text`; None without one."""
-    if not _ASKS.search(text) and not _SENT_CODE.search(text):
-        return None
+    if not _ASKS.search(text):
+        text = text[-_READ:]
+        if not _sends_code(text):
+            return None
     text = MARKER.sub(" ", text)
     # the last or last but one sentence decides: "Thanks. And the PIN? Take your time."
     refers = False
-    for sentence in reversed(re.split(r"(?<=[.?!])\s+", text.strip())[-3:]):
+    sentences = re.split(r"(?<=[.?!])\s+", text.strip())[-4:]
+    for place in range(len(sentences) - 1, max(-1, len(sentences) - 4), -1):
+        sentence = sentences[place]
         if _NO_REQUEST.search(sentence) and not re.search(
             r"\b(?:old|current|new)\s+(?:pin|password)", sentence
         ):
             continue
         asked = list(_asked_in(sentence))
-        if asked and (refers or _ASKS.search(sentence) or _SENT_CODE.search(sentence)):
+        if asked and (refers or _ASKS.search(sentence) or _sends_code(sentence)):
             in_part = _IN_PART.search(sentence[-_READ:]) is not None
             return Pending(asked[0], asked=True, others=frozenset(asked[1:]), in_part=in_part)
         if _ASKS.search(sentence) and _REFERS.search(sentence):
             refers = True
         elif "?" in sentence and not encourages(sentence):
-            return Pending("security answer", asked=True) if _ANNOUNCES_QUESTION.search(text) else None
+            return _announced(" ".join(sentences[max(0, place - 1) : place]), sentence)
     return None
 
 
@@ -271,14 +329,51 @@ _SENT_CODE = re.compile(
     r"\b(?:sent|texted|emailed|messaged|sending|texting|emailing)\s+you\s+(?:an?|the|another)\s+(?:[\w-]+\s+){0,3}code\b",
     re.IGNORECASE,
 )
-"""What an agent says that waits for a code."""
+
+
+def _sends_code(text: str) -> bool:
+    """Whether an agent sent a code that it now waits for, and not one that anybody may know: a QR code."""
+    sent = _SENT_CODE.search(text)
+    return sent is not None and any(map(is_plain_code, CODE.finditer(text, *sent.span())))
+
+
 _ANNOUNCES_QUESTION = re.compile(
-    r"(?:^|[.!?,;]\s+|\b(?:ask|have|got|need|just|for|is|there's|here's)\s+(?:you\s+)?)(?:(?:a|an|one|another|some|few|couple"
-    r"|of|your|my|the|first|second|next|quick|last|final)\s+){1,3}security\s+questions?"
-    r"(?:\s+(?:for|to|before)\b[^.?!]{0,30}|\s+(?:first|now|then|please))?[.!:,]\s",
+    r"\b(?:(?:an?|one|another|more|some|few|couple\s+of|next|first|second|last|final|quick|your)\s+)security\s+questions?\b"
+    r"(?!\s+(?:policy|page|form|feature|team|option))",
     re.IGNORECASE,
 )
-"""Words before a question that say what it is for: "Just a security question. Which school was it?"."""
+_NOT_ANNOUNCED = re.compile(
+    r"\b(?:thank\w*|sorry|passed|done|was|were|answered|finished|no|not|don't|set|reset|change|with\s+an?|that's)\b",
+    re.IGNORECASE,
+)
+"""Words of one that speaks of security questions and asks none."""
+_OF_LIFE = re.compile(
+    r"\b(?:favou?rite|school|college|pet|teacher|grow\s+up|grew|born|mother|father|grand\w+|parents?|brother|sister|maiden"
+    r"|nickname|childhood|best\s+friend|honeymoon|met|meet|(?:your|the|was|were|of)\s+first|first\s+(?:car|job|street|house))\b",
+    re.IGNORECASE,
+)
+"""What security questions ask for."""
+_PERSONAL = re.compile(
+    r"\b(?:(?:first|last|full|your|sur|the)\s*name(?!\s+of)|address|post\s?code|zip|phone|mobile|e-?mail|when\s+were\s+you|date"
+    r"|birthday)\b",
+    re.IGNORECASE,
+)
+"""Data that is kept whatever it is asked for."""
+
+
+def _announced(before: str, question: str) -> Pending | None:
+    """The answer to what is said to be for security: "Just a security question. Which school?"."""
+    place = max(0, len(before) - _READ)
+    words = f"{before[place:]} {question[:_READ]}"
+    announces = _ANNOUNCES_QUESTION.search(words) is not None and not _NOT_ANNOUNCED.search(before, place)
+    personal = _PERSONAL.search(question[-_READ:]) is not None
+    return (
+        Pending("security answer", asked=True)
+        if announces and not personal and _OF_LIFE.search(question[-_READ:])
+        else None
+    )
+
+
 _INVITES = re.compile(
     r"\b(?:go\s+ahead|carry\s+on|fire\s+away)\s+with\b|\bready\s+(?:with|for)\b|\bread\s+(?:out|me)\b",
     re.IGNORECASE,
@@ -289,6 +384,7 @@ _REFERS = re.compile(r"\b(?:it|that|this|them|those|these|one)\b", re.IGNORECASE
 
 def _asked_in(sentence: str) -> Iterator[Secret]:
     found: list[tuple[int, Secret]] = []
+    invited = _INVITES.search(sentence) is not None and not OTHER_NUMBER.search(sentence)
     for label in LABELS:
         for cue in label.cue.finditer(sentence):
             bare = (
@@ -296,7 +392,7 @@ def _asked_in(sentence: str) -> Iterator[Secret]:
                 and not NAMES_NUMBER.search(cue[0])
                 and "number" not in sentence
                 and "detail" not in sentence
-                and (OTHER_NUMBER.search(sentence) or not _INVITES.search(sentence))
+                and not invited
             )
             if not harmless(label, cue, sentence) and not bare:
                 found.append((cue.start(), label.kind))
@@ -429,7 +525,7 @@ _LEAD = re.compile(
     |that\s+is|it\s+would\s+be|that\s+would\s+be|should\s+be|it\s+should\s+be|i\s+think(?:\s+it's)?|i\s+believe(?:\s+it's)?
     |let\s+me\s+(?:see|think|remember)|hang\s+on|here\s+you\s+go|here\s+it\s+is|the\s+password\s+is|the\s+answer\s+is|my\s+password\s+is
     |oh|ah|alright|one\s+second|one\s+sec|her\s+maiden\s+name\s+(?:is|was)|her\s+name\s+(?:is|was)|she\s+was|it\s+was
-    |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|the\s+name\s+(?:is|was)|that\s+was(?:\s+called)?)\b[\s,.:;\u2026-]*)*""",
+    |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|then|try|maybe|perhaps|the\s+name\s+(?:is|was)|that\s+was(?:\s+called)?)\b[\s,.:;\u2026-]*)*""",
     re.IGNORECASE | re.VERBOSE,
 )
 _ANSWERS = re.compile(r"\b(?:answer|word)(?:'s|\s+is|\s+was)\s+", re.IGNORECASE)
@@ -489,12 +585,12 @@ def _regretted(text: str, before: Sequence[Said]) -> Masked:
 
 def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     """The answer, or the continuation of what was being said."""
-    if pending.in_part:
-        return merged(_parts(text, pending.kind))
     wanted = {pending.kind, *pending.others}
     bare = is_bare(text)
     corrects = _CORRECTS.match(text) is not None and not OTHER_NUMBER.search(text)
-    found: list[SecretSpan] = []
+    found: list[SecretSpan] = (
+        list(_parts(text, pending.kind)) if pending.in_part and len(text) <= 2 * _READ else []
+    )
     numeric = pending.kind if pending.kind not in WORDED else next(iter(wanted - WORDED), pending.kind)
     if pending.asked or bare or corrects:
         found += _numbers(text, numeric, least=1 if bare else _LEAST[numeric])
@@ -506,16 +602,31 @@ def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     return merged(found)
 
 
+_PART_ENDS = (
+    r"\W*$|\s*[.,;!?]|\s+(?:and|then|for|as|maybe|i\s+(?:think|believe|guess)|the\s+second|(?:the\s+)?(?:third|fourth|fifth"
+    r"|sixth|seventh|eighth|ninth|tenth|last|final)|[b-z])\b"
+)
 _LETTER = re.compile(
-    r"(?<![\w'])(?:[b-hj-z]|zero|oh|one|two|three|four|five|six|seven|eight|nine|[ai](?=\W*(?:$|[.,;]|for\b|as\b|and\b)))(?![\w'])(?:\s+(?:for|as\s+in)\s+\w+)?",
+    r"(?<![\w'])(?:[b-hj-z]|[ai](?=[^\w\s]*$|[.,;]|\s+(?:for|as|and|i\s+think)\b)|(?:zero|one|two|three|four|five|six|seven"
+    rf"|eight|nine)(?={_PART_ENDS}))(?![\w'])(?:\s+(?:for|as\s+in)\s+\w+)?",
     re.IGNORECASE,
 )
+_PART_OVER = re.compile(_PART_ENDS, re.IGNORECASE)
+_AGE = re.compile(r"\b(?:i\s+am|i'm|aged?)\s+$", re.IGNORECASE)
 
 
 def _parts(text: str, kind: Secret) -> Iterator[SecretSpan]:
     """Single letters and digits: "it's a G", "second is seven"."""
-    yield from _numbers(text, kind, least=1)
+    for view in views_of(text):
+        for digits, start, end in runs(view):
+            first, last = view.origin(start, end)  # a view may join "eight I" to "8I"
+            is_age = _AGE.search(text, max(0, first - 20), first)
+            if len(digits) <= 3 and not is_age and _PART_OVER.match(text, last):
+                yield _found(view, kind, start, end)
     yield from (SecretSpan(kind, *found.span(), found[0]) for found in _LETTER.finditer(text))
+    start = _lead_of(text)
+    if len(words := words_of(text[start:])) == 1 and words[0] in values.SPELLED:
+        yield SecretSpan(kind, start, len(text.rstrip(" .,!?")), words[0])
 
 
 _CORRECTS = re.compile(
