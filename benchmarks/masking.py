@@ -24,8 +24,8 @@ from echoic.secrets import (
     mask,
     mask_turn,
     masking,
-    topics,
 )
+from echoic.secrets.labels import topics
 from secrets_kept import callers_of
 
 LABELLED = Path(__file__).parents[1] / "tests" / "secrets"

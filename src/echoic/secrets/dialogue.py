@@ -525,7 +525,7 @@ _LEAD = re.compile(
     |that\s+is|it\s+would\s+be|that\s+would\s+be|should\s+be|it\s+should\s+be|i\s+think(?:\s+it's)?|i\s+believe(?:\s+it's)?
     |let\s+me\s+(?:see|think|remember)|hang\s+on|here\s+you\s+go|here\s+it\s+is|the\s+password\s+is|the\s+answer\s+is|my\s+password\s+is
     |oh|ah|alright|one\s+second|one\s+sec|her\s+maiden\s+name\s+(?:is|was)|her\s+name\s+(?:is|was)|she\s+was|it\s+was
-    |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|then|try|maybe|perhaps|the\s+name\s+(?:is|was)|that\s+was(?:\s+called)?)\b[\s,.:;\u2026-]*)*""",
+    |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|then|try|the\s+name\s+(?:is|was)|that\s+was(?:\s+called)?)\b[\s,.:;\u2026-]*)*""",
     re.IGNORECASE | re.VERBOSE,
 )
 _ANSWERS = re.compile(r"\b(?:answer|word)(?:'s|\s+is|\s+was)\s+", re.IGNORECASE)
