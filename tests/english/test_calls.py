@@ -512,6 +512,7 @@ async def test_a_move_to_another_town_ends_the_old_address(ana):
                 I left British Gas a message.
                 I left British Gas at nine.
                 I've just left British Gas.
+                I left British Gas.
                 I've just left British Gas, I'm on the bus.
                 i left british gas at nine
                 i've just left british gas i'm on the bus

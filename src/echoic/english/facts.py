@@ -394,7 +394,9 @@ def left_firm(spot: Spot) -> RuleReading | None:
     lows = [said.low(index) for index in range(at, end or at)]
     if not all(low not in FUNCTION for low in lows[1:]) or (not found and all(map(_names_no_firm, lows))):
         return None
-    if end is None or (end == len(said) and " just " in spot.match.group()):
+    # "I left Facebook" and "I've just left Tesco" may be of an account, or of a building
+    unsure = " just " in spot.match.group() or spot.match.group() == "i left "
+    if end is None or (end == len(said) and unsure):
         return None
     return RuleReading((retraction(hear("employer", names.restored(said.tokens[at:end]))),), end)
 
