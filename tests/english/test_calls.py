@@ -307,6 +307,353 @@ async def test_a_new_value_replaces_the_old_one(ana, first, later, left):
 
 
 @pytest.mark.parametrize(
+    ("first", "later", "left"),
+    [
+        (first, later, left)
+        for first, left, sayings in [
+            (
+                "My number is 07700 900123.",
+                {"phone": "07700900456"},
+                """
+                I've got a new phone, it's 07700 900456.
+                I've got a new mobile, it's 07700 900456.
+                I have a new number and it's 07700 900456.
+                I've changed my number to 07700 900456.
+                I changed my mobile number, it's now 07700 900456.
+                My number's changed, it's 07700 900456.
+                my number has changed its 07700 900456
+                ive got a new phone its 07700 900456
+                i've changed my number to oh seven seven double oh nine hundred four five six
+            """,
+            ),
+            (
+                "My email is ann@home.org.",
+                {"email": "ann@work.com"},
+                """
+                I've changed my email, it's ann@work.com.
+            """,
+            ),
+            (
+                "My address is 12 Elm Road.",
+                {"address": "5 Oak Lane"},
+                """
+                My address has changed, it's 5 Oak Lane.
+                We've moved, it's 5 Oak Lane now.
+                I've moved to 5 Oak Lane.
+                we've moved to 5 oak lane
+                We've moved house, we're at 5 Oak Lane now.
+                weve moved house were at 5 oak lane now
+                we've moved its five oak lane now
+            """,
+            ),
+            (
+                "I live in Ely.",
+                {"home": "Leeds"},
+                """
+                we've moved we're in leeds now
+                We've moved, it's Leeds now.
+                We've moved, I live in Leeds now.
+            """,
+            ),
+            (
+                "I live in Ely.",
+                {"home": "Ely", "home:thirsk": "Thirsk"},
+                """
+                We've moved, we're in Thirsk now.
+            """,
+            ),
+            (
+                "I work at British Gas.",
+                {},
+                """
+                I've left British Gas.
+                I left British Gas last month.
+                I left British Gas in March.
+                I've just left British Gas, I'm with Octopus now.
+                i've just left british gas i'm with octopus now
+                i left british gas last month
+            """,
+            ),
+            (
+                "I work at British Gas.",
+                {"employer": "Octopus"},
+                """
+                I've left British Gas and I'm working at Octopus now.
+            """,
+            ),
+            (
+                "I work at Google.",
+                {},
+                """
+                I quit Google two years ago.
+            """,
+            ),
+            (
+                "I'm allergic to nuts.",
+                {},
+                """
+                Turns out I'm not allergic to nuts after all.
+                i'm not allergic to nuts after all
+            """,
+            ),
+            (
+                "My dog is called Rex.",
+                {},
+                """
+                Sadly Rex died in March.
+                Rex died.
+                rex died last week
+                sadly rex has died
+                We lost Rex.
+                We lost Rex in March.
+                we lost rex last week
+                My dog Rex passed away.
+                my dog rex passed away in june
+                Rex is no longer with us.
+                rex is no longer with us
+                Rex's no longer with us.
+                We had to put Rex down.
+                we had to put rex down last month
+                We had to have Rex put to sleep.
+                Rex was put down yesterday.
+            """,
+            ),
+            (
+                "My cat is called Mr Tibbles.",
+                {},
+                """
+                Mr Tibbles died.
+            """,
+            ),
+            (
+                "I have a dog.",
+                {},
+                """
+                My dog died.
+            """,
+            ),
+            (
+                "I'm 69.",
+                {"age": "70"},
+                """
+                I turned seventy last week.
+                i turned seventy last week
+                I turned 70 in March.
+            """,
+            ),
+            (
+                "My wife's called Ann.",
+                {},
+                """
+                Ann and I got divorced.
+                ann and i got divorced
+                My wife Ann and I have split up.
+                My ex-wife Ann has the car.
+                I divorced Ann last year.
+            """,
+            ),
+        ]
+        for later in sayings.strip().splitlines()
+    ],
+)
+async def test_what_has_changed_is_said_in_passing(ana, first, later, left):
+    await call(ana, first)
+    await call(ana, later.strip())
+    assert await known(ana) == left
+
+
+async def test_a_move_to_another_town_ends_the_old_address(ana):
+    await call(ana, "I live in Ely.", "My address is 12 Elm Road, Ely.")
+    await call(ana, "We've moved, we're in Leeds now.")
+    assert await known(ana) == {"home": "Leeds"}
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (first, later)
+        for first, sayings in [
+            (
+                "My address is 12 Elm Road.",
+                """
+                We've moved the appointment, it's at 5 now.
+                We've moved the meeting to 5 Oak Lane.
+                We've moved, it's 10 minutes away now.
+                We've moved, it's two doors down the road.
+                we've moved its five minutes walk now
+                My mum's moved to 5 Oak Lane.
+                My mum moved to 5 Oak Lane.
+                We moved to 5 Oak Lane when I was a child.
+                I lived at 5 Oak Lane until we moved.
+                If I moved to 5 Oak Lane, would it cost more?
+                Have we moved to 5 Oak Lane?
+                I might have moved to 5 star hotels.
+                We've moved on, it's 5 years now.
+                My address has changed, it's a long story.
+                Her address has changed, it's 5 Oak Lane.
+            """,
+            ),
+            (
+                "I live in Ely.",
+                """
+                We've moved, we're in trouble.
+                We've moved, we're in a meeting now.
+                We've moved, it's great.
+                we've moved its quieter now
+                We've moved the party, it's in Leeds now.
+                They've moved, they're in Leeds now.
+                we've moved we're in bed now
+            """,
+            ),
+            (
+                "I work at British Gas.",
+                """
+                I've left my keys at British Gas.
+                I left British Gas a message.
+                I left British Gas at nine.
+                I've just left British Gas.
+                I left British Gas.
+                I've just left British Gas, I'm on the bus.
+                i left british gas at nine
+                i've just left british gas i'm on the bus
+                I left British Gas an hour ago.
+                I left British Gas a review last month.
+                My brother left British Gas last month.
+                My brother says I left British Gas last month.
+                If I left British Gas, I'd be sad.
+                I haven't left British Gas.
+                I've left Octopus, I'm with EDF now.
+                We've left British Gas, we're with Octopus now.
+                I left Leeds at nine.
+                I've nearly left British Gas twice.
+            """,
+            ),
+            (
+                "I work at Google.",
+                """
+                I left Google Maps open.
+                I left Google open last month.
+            """,
+            ),
+            (
+                "I live in Leeds.",
+                """
+                I left Leeds at nine.
+            """,
+            ),
+            (
+                "My number is 07700 900123.",
+                """
+                I've got a new phone case, it's blue.
+                I've got a new phone, it's blue.
+                I've got a new phone, it's an iPhone 15.
+                I've got a new card number, it's 123456789.
+                My mum's got a new phone, it's 07700 900456.
+                My account number's changed, it's 12345678.
+                Have I got a new number, is it 07700 900456?
+                I've got a new number for my mum, it's 07700 900456.
+                I've changed my phone, it's a Samsung now.
+                his number's changed, it's 07700 900456
+            """,
+            ),
+            (
+                "I'm 69.",
+                """
+                I turned off the heating.
+                I turned 30 away last week.
+                I turned up at seventy last week.
+                My mum turned seventy last week.
+                I turned it to 20 last week.
+                when I turned thirty last century I was thin
+            """,
+            ),
+            (
+                "I'm allergic to nuts.",
+                """
+                I'm not allergic to hard work after all.
+                He's not allergic to nuts after all.
+                Am I not allergic to nuts after all?
+                My son isn't allergic to nuts after all.
+                I'm not allergic to cats after all.
+            """,
+            ),
+            (
+                "My dog is called Rex.",
+                """
+                Rex died in that film.
+                rex died in the film
+                Rex nearly died in March.
+                We lost Rex in the park but found him.
+                We lost Rex yesterday, but he came back.
+                We lost Rex last week and found him on Sunday.
+                We lost Rex's lead.
+                I lost Rex's lead last week.
+                Uncle Rex died.
+                Our neighbour's dog Rex died.
+                Ann's cat Rex passed away.
+                Has Rex died?
+                If Rex died I'd be sad.
+                I thought Rex died.
+                Rex hasn't died.
+                We put Rex down for a nap.
+                We had to put Rex down as a labrador.
+                We had Rex last month.
+                We had to put Rex on a lead.
+                My battery died last week.
+                Rex's mum died in March.
+                Bella died in March.
+                Rex would have died.
+                King Rex died of old age.
+                the actor Rex Harrison died in 1990
+                Rex Harrison died in 1990.
+            """,
+            ),
+            (
+                "My son is called Rex.",
+                """
+                Rex died in March.
+            """,
+            ),
+            (
+                "My boss is called Rex.",
+                """
+                Rex passed away last week.
+            """,
+            ),
+            (
+                "My wife's called Ann.",
+                """
+                Ann and I got divorced from reality, joking.
+                Sue and I got divorced.
+                Ann and I separated the recycling.
+                Ann and I got separated in the crowd.
+                If Ann and I got divorced, who pays?
+                Ann's parents and I got divorced advice.
+                My ex-wife Sue has the car.
+                Ann and her ex got divorced.
+                We nearly got divorced, Ann and I.
+            """,
+            ),
+            (
+                "My sister's called Ann.",
+                """
+                Ann and I split up the bill.
+                Ann and I got divorced.
+            """,
+            ),
+        ]
+        for later in sayings.strip().splitlines()
+    ],
+)
+async def test_what_only_sounds_like_a_change_changes_nothing(ana, first, later):
+    await call(ana, first)
+    before = await known(ana)
+    await call(ana, later.strip())
+    assert len(before) == 1
+    assert await known(ana) == before
+
+
+@pytest.mark.parametrize(
     ("calls", "left"),
     [
         (["I live at 12 Park Road.", "I live in Leeds.", "I've moved to Leeds."], ["12 Park Road", "Leeds"]),
