@@ -1196,8 +1196,50 @@ async def test_a_title_replaces_no_full_name(ana):
         (["I work at Tesco on the tills."], {"employer": ("Tesco", None)}),
         (["I work at Tesco in the bakery."], {"employer": ("Tesco", None)}),
         (["Call me after six, please."], {"contact_time": ("after six", None)}),
+        # a second place, a second time or another person is no condition
+        (["I live in Leeds during the week and in York at weekends."], {"home": ("Leeds", None)}),
+        (["I work at Tesco during the day and at Asda at night."], {"employer": ("Tesco", None)}),
+        (["I work at Tesco during the week and for Asda at weekends."], {"employer": ("Tesco", None)}),
+        (
+            ["Call me in the mornings during the week and in the evenings at weekends."],
+            {"contact_time": ("in the mornings", None)},
+        ),
+        (
+            ["Call me after six during the week and at ten at weekends."],
+            {"contact_time": ("after six", None)},
+        ),
+        (["Call me after six, in the evening call them at home."], {}),
+        (["Ring me after six, when I'm at work ring my wife."], {"contact_time": ("after six", None)}),
+        (
+            ["Call me after six when I'm home and rested."],
+            {"contact_time": ("after six", "when they are home and rested")},
+        ),
+        (
+            ["Call me after six, but not on Thursdays and Fridays."],
+            {"contact_time": ("after six", "not on Thursdays and Fridays")},
+        ),
+        (["I live in Leeds when I'm on call."], {"home": ("Leeds", "when they are on call")}),
+        (
+            ["I like tea when I'm at home and at work."],
+            {"preference:tea": ("likes tea", "when they are at home and at work")},
+        ),
     ],
 )
 async def test_a_home_an_employer_and_a_time_to_call_keep_their_condition(ana, lines, left):
     await call(ana, *lines)
     assert {memory.key: (memory.text, memory.context) for memory in await ana.facts()} == left
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("I've moved to York.", {"home": "York"}),
+        ("We moved to York last month.", {"home": "York"}),
+        ("My mum has moved to York.", {"home": "Leeds", "home:in winter": "Malaga"}),
+        ("I work in York now.", {"home": "Leeds", "home:in winter": "Malaga"}),
+    ],
+)
+async def test_a_move_ends_the_homes_of_every_season(ana, said, left):
+    await call(ana, "In summer I live in Leeds.", "In winter I live in Malaga.")
+    await call(ana, said)
+    assert await known(ana) == left
