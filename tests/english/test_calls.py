@@ -1065,6 +1065,12 @@ async def test_whom_the_caller_speaks_to_beside_a_relation_is_not_them(ana, said
         (["My name is Newman.", "No, it's Nguyen."], {"user_name": "Nguyen"}),
         (["My email is bob@example.com.", "That's Bob."], {"email": "bob@example.com"}),
         (["My number is 07700 900123, that's the office."], {"phone": "07700900123"}),
+        (
+            ["I'm allergic to nuts.", ">It says penicillin.", "No, that's my husband."],
+            {"allergy:nuts": "nuts"},
+        ),
+        (["I'm allergic to nuts.", ">Nuts, okay.", "No, that's my husband."], {}),
+        (["I'm allergic to nuts.", ">Okay, noted.", "No, that's my husband."], {}),
         # who is at the door or on the line, and what the agent named
         (["My email is jo@example.com.", "It's my son, hang on."], {"email": "jo@example.com"}),
         (["My email is jo@example.com.", "That's the driver."], {"email": "jo@example.com"}),
@@ -1208,6 +1214,7 @@ async def test_a_title_replaces_no_full_name(ana):
             ["Call me after six during the week and at ten at weekends."],
             {"contact_time": ("after six", None)},
         ),
+        (["At weekends I work at Lidl, and during the week at Asda."], {}),
         (["Call me after six, in the evening call them at home."], {}),
         (["Ring me after six, when I'm at work ring my wife."], {"contact_time": ("after six", None)}),
         (

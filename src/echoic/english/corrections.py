@@ -573,9 +573,13 @@ def _offers_another(old: SelfStatement, asked: str) -> bool:
     """
     slot = old.key.partition(":")[0]
     kind = "name" if slot.endswith("_name") else slot.removeprefix("work_").removeprefix("home_")
+    told = list(sentences(asked))
+    if slot == "allergy" and not any(_again(said, old) for said in told):
+        lows = {token.low for said in told for token in said.tokens} - FUNCTION
+        return any(_allergen(low) for low in lows)
     if kind not in _ASKS:
         return False
-    for said in sentences(asked):
+    for said in told:
         offered = _offered(said, kind, old) | (_unknown(said) if kind in _KNOWN else set())
         if slot in _WRITTEN:
             same = any(value in old.text for value in offered)  # or only the end of it

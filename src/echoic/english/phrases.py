@@ -319,7 +319,8 @@ _AT_TIMES: Final = re.compile(
 # "During the day and at Asda at night", "in the evening call them": the words go on to something else.
 _ANOTHER: Final = re.compile(
     r"\b(?:(?:and|or) (?:in|at|on|for|with|near|outside|after|before|around|from|by)|(?<!on )call|"
-    r"ring|phone|text|e-?mail|contact|reach|try|message|otherwise)\b"
+    r"ring|phone|text|e-?mail|contact|reach|try|message|otherwise)\b|"
+    r"^(?:during|in|on|at) (?:the )?[a-z]+ (?:at|in|for|with) "
 )
 
 
