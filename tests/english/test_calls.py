@@ -1412,6 +1412,60 @@ async def test_whom_the_caller_speaks_to_beside_a_relation_is_not_them(ana, said
         (["My name is Newman.", "No, it's Nguyen."], {"user_name": "Nguyen"}),
         (["My email is bob@example.com.", "That's Bob."], {"email": "bob@example.com"}),
         (["My number is 07700 900123, that's the office."], {"phone": "07700900123"}),
+        (
+            ["I'm allergic to nuts.", ">It says penicillin.", "No, that's my husband."],
+            {"allergy:nuts": "nuts"},
+        ),
+        (["I'm allergic to nuts.", ">Nuts, okay.", "No, that's my husband."], {}),
+        (["I'm allergic to nuts.", ">Okay, noted.", "No, that's my husband."], {}),
+        # who is at the door or on the line, and what the agent named
+        (["My email is jo@example.com.", "It's my son, hang on."], {"email": "jo@example.com"}),
+        (["My email is jo@example.com.", "That's the driver."], {"email": "jo@example.com"}),
+        (["My email is jo@example.com.", "It's the driver, he's here."], {"email": "jo@example.com"}),
+        (
+            ["My number is 07700 900123. It's the plumber, I'm calling about my invoice."],
+            {"phone": "07700900123"},
+        ),
+        (["My number is 07700 900123.", "That's my husband. He's just walked in."], {"phone": "07700900123"}),
+        (["My number is 07700 900123.", "Well, that's the nurse."], {"phone": "07700900123"}),
+        (["My number is 07700 900123.", "Sorry, that's my son crying."], {"phone": "07700900123"}),
+        (["You can call me on 07700 900123, that's the plumber at the door."], {"phone": "07700900123"}),
+        (["My number is 07700 900123, that's my husband, hang on."], {"phone": "07700900123"}),
+        ([">Can I take a number?", "07700 900123. This is the plumber."], {"phone": "07700900123"}),
+        (
+            [">Can I take a number?", "07700 900123.", "That's the postman, one second."],
+            {"phone": "07700900123"},
+        ),
+        (
+            ["My email is jo@example.com.", ">We have bob@example.com.", "That's my husband's."],
+            {"email": "jo@example.com"},
+        ),
+        (
+            ["My email is jo@example.com.", ">We have it as joe@example.com.", "No, that's my husband's."],
+            {"email": "jo@example.com"},
+        ),
+        (
+            ["My number is 07700 900123.", ">Is it 07700 900999?", "No, that's my old one."],
+            {"phone": "07700900123"},
+        ),
+        (
+            ["My number is 07700 900123.", ">We've got 07700 900999.", "Sorry, that's my wife's."],
+            {"phone": "07700900123"},
+        ),
+        (["I live in Leeds.", ">We have York.", "No, that's where we used to live."], {"home": "Leeds"}),
+        (["I work at Tesco.", ">We have Asda.", "No, that's where I used to work."], {"employer": "Tesco"}),
+        (
+            ["My address is 5 Mill Lane.", ">We have 12 Oak Road.", "No, that's our old address."],
+            {"address": "5 Mill Lane"},
+        ),
+        (["My address is 5 Mill Lane.", "That's the postman."], {"address": "5 Mill Lane"}),
+        (["I live in Leeds.", "It's my wife, she's back."], {"home": "Leeds"}),
+        (["My email is jo@example.com.", ">jo@example.com.", "That's my husband's."], {}),
+        (
+            ["My number is 07700 900123.", "No wait, that's my husband. Mine's 07700 900456."],
+            {"phone": "07700900456"},
+        ),
+        ([">Can I take a number?", "It's 07700 900123, that's the site foreman, he'll be there."], {}),
         (["My number is 07700 900123, that's the best one."], {"phone": "07700900123"}),
         (["My number is 07700 900123. That's my wife calling."], {"phone": "07700900123"}),
         (["I live at 5 Mill Lane. That's my mum's house, I live with her."], {"address": "5 Mill Lane"}),
@@ -1495,8 +1549,51 @@ async def test_a_title_replaces_no_full_name(ana):
         (["I work at Tesco on the tills."], {"employer": ("Tesco", None)}),
         (["I work at Tesco in the bakery."], {"employer": ("Tesco", None)}),
         (["Call me after six, please."], {"contact_time": ("after six", None)}),
+        # a second place, a second time or another person is no condition
+        (["I live in Leeds during the week and in York at weekends."], {"home": ("Leeds", None)}),
+        (["I work at Tesco during the day and at Asda at night."], {"employer": ("Tesco", None)}),
+        (["I work at Tesco during the week and for Asda at weekends."], {"employer": ("Tesco", None)}),
+        (
+            ["Call me in the mornings during the week and in the evenings at weekends."],
+            {"contact_time": ("in the mornings", None)},
+        ),
+        (
+            ["Call me after six during the week and at ten at weekends."],
+            {"contact_time": ("after six", None)},
+        ),
+        (["At weekends I work at Lidl, and during the week at Asda."], {}),
+        (["Call me after six, in the evening call them at home."], {}),
+        (["Ring me after six, when I'm at work ring my wife."], {"contact_time": ("after six", None)}),
+        (
+            ["Call me after six when I'm home and rested."],
+            {"contact_time": ("after six", "when they are home and rested")},
+        ),
+        (
+            ["Call me after six, but not on Thursdays and Fridays."],
+            {"contact_time": ("after six", "not on Thursdays and Fridays")},
+        ),
+        (["I live in Leeds when I'm on call."], {"home": ("Leeds", "when they are on call")}),
+        (
+            ["I like tea when I'm at home and at work."],
+            {"preference:tea": ("likes tea", "when they are at home and at work")},
+        ),
     ],
 )
 async def test_a_home_an_employer_and_a_time_to_call_keep_their_condition(ana, lines, left):
     await call(ana, *lines)
     assert {memory.key: (memory.text, memory.context) for memory in await ana.facts()} == left
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("I've moved to York.", {"home": "York"}),
+        ("We moved to York last month.", {"home": "York"}),
+        ("My mum has moved to York.", {"home": "Leeds", "home:in winter": "Malaga"}),
+        ("I work in York now.", {"home": "Leeds", "home:in winter": "Malaga"}),
+    ],
+)
+async def test_a_move_ends_the_homes_of_every_season(ana, said, left):
+    await call(ana, "In summer I live in Leeds.", "In winter I live in Malaga.")
+    await call(ana, said)
+    assert await known(ana) == left

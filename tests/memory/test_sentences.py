@@ -711,6 +711,15 @@ class TestClauses:
             ("07700 900 451. I am ten.", ["I am ten"]),
             ("My name's Ann Bell, B, E, double L.", ["My name's Ann Bell, B, E, double L"]),
             ("Double L, A, U? Half past ten, or from two to five.", []),
+            (
+                "During term time I live in Durham, otherwise with my parents in Hull.",
+                ["During term time I live in Durham, otherwise with my parents in Hull"],
+            ),
+            ("On long flights I need an aisle seat.", ["On long flights I need an aisle seat"]),
+            ("When I'm at work I can't take calls.", ["When I'm at work", "I can't take calls"]),
+            ("I drive a Golf. Actually, my wife does.", []),
+            ("I drive a Golf. Actually, my wife does, I cycle to work.", ["I cycle to work"]),
+            ("I prefer tea. Well, my husband does, I like both.", ["my husband does, I like both"]),
             ("Yes.", []),
         ],
     )

@@ -486,6 +486,8 @@ def of_another(
     apart = not all(_again(one, old) for one in sentences(since))
     if end is None or apart or not all(_of_speaker(one, old) for one in sentences(asked)):
         return None
+    if _offers_another(old, asked):
+        return None
     slot = old.key.partition(":")[0]
     same = takewhile(lambda one: one.key.partition(":")[0] == slot and not one.retracts, reversed(previous))
     return Repair(tuple(map(retraction, same)), end)
@@ -512,13 +514,18 @@ def disowned(said: Sentence, at: int, old: SelfStatement | None = None) -> int |
     denied = (said.match(_NOT_ME, place) for place in (end, behind))
     fits = mark["not"] or any(one and said.gap(said.at[one.end()]) for one in denied)
     if not fits and (mark["firm"] or mark["noise"] or not (others or (again and mark["verb"]))):
-        fits = (again and mark["that"] and mark["marked"]) or _is_theirs(said, mark, end, old)
+        told = _told_here(said, at, old) and mark["that"] in {"that's ", "that is "}
+        fits = (again and mark["that"] and mark["marked"]) or _is_theirs(said, mark, end, old, here=told)
     return end if fits and not said.match(_OF_BOTH, end) else None
 
 
-def _is_theirs(said: Sentence, mark: re.Match[str], end: int, old: SelfStatement | None) -> bool:
+def _is_theirs(
+    said: Sentence, mark: re.Match[str], end: int, old: SelfStatement | None, *, here: bool
+) -> bool:
     """Whether `mark` gives what `old` states to somebody: after "I live in Leeds", "sorry, that's my
     husband's" is rather about a noise.
+
+    `here`: `old` is a number or an address given in the same words, of nobody yet.
     """
     slot, noun = old.key.partition(":")[0] if old else "", mark["noun"] or "one"
     contact, named = slot.endswith(("phone", "email")), slot.endswith("_name")
@@ -532,12 +539,61 @@ def _is_theirs(said: Sentence, mark: re.Match[str], end: int, old: SelfStatement
     elif mark["owns"] or mark["theirs"]:
         fits = (not old or slot in _WRITTEN or named) and not said.match(_APPOSED, end)
     else:
-        # "that's Dave" may be the caller's own name, and "sorry, that's my son" is rather about a noise
-        fits = contact or ((be or named) and mark["firm"] is not None) or mark["noise"] is not None
+        # "that's Dave" may be the caller's own name, and "that's my son" is rather about a noise
+        doubted = mark["marked"] not in {None, "well"} and (mark["that"] or "").startswith("that")
+        fits = (here or doubted) if contact else ((be or named) and mark["firm"] is not None)
+        fits = fits or mark["noise"] is not None
         heard = mark["noise"] and not (old and own_value(said, end, old))
         fits = fits and old is not None and not (heard or (mark["name"] and not mark["post"]))
-    said_so = mark["marked"] or (contact and mark["verb"] is None)
-    return fits and bool(said_so and (mark["verb"] or mark["that"]))
+    owned = (mark["owns"] or mark["theirs"]) and not mark["verb"] and not mark["before"]
+    said_so = mark["marked"] or here or (contact and owned)
+    return bool(fits and said_so and (mark["verb"] or mark["that"]))
+
+
+def _told_here(said: Sentence, at: int, old: SelfStatement | None) -> bool:
+    """Whether the words directly before `at` give the number or address of `old`, and say not whose: "it's
+    07700 900123, that's the foreman".
+    """
+    reader = VALUES.get(old.key) if old and old.key.endswith(("phone", "email")) else None
+    # an answer is read as "my number is …" too, in small letters
+    first = int(said.low(0) == "my" and not said.tokens[0].capital)
+    if (
+        reader is None
+        or old is None
+        or not _SPEAKER.isdisjoint(said.low(place) for place in range(first, at))
+    ):
+        return False
+    read = (reader(said, place) for place in range(at))
+    return any(value and value.end == at and value.text == old.text for value in read)
+
+
+def _offers_another(old: SelfStatement, asked: str) -> bool:
+    """Whether the agent named another value of the kind, which is then the one that is not the caller's:
+    "we have bob@example.com", "that's my husband's".
+    """
+    slot = old.key.partition(":")[0]
+    kind = "name" if slot.endswith("_name") else slot.removeprefix("work_").removeprefix("home_")
+    told = list(sentences(asked))
+    if slot == "allergy" and not any(_again(said, old) for said in told):
+        lows = {token.low for said in told for token in said.tokens} - FUNCTION
+        return any(_allergen(low) for low in lows)
+    if kind not in _ASKS:
+        return False
+    for said in told:
+        offered = _offered(said, kind, old) | (_unknown(said) if kind in _KNOWN else set())
+        if slot in _WRITTEN:
+            same = any(value in old.text for value in offered)  # or only the end of it
+        else:
+            same = _read_back(said, kind, offered, old)
+        if offered and not same:
+            return True
+    return False
+
+
+def _unknown(said: Sentence) -> set[str]:
+    """The words of `said` that are no English and no names of people: places and firms."""
+    lows = {token.low for token in said.tokens if token.capital or not said.cased}
+    return {low for low in lows if low.isalpha() and not (wordlike(low) or low in GIVEN or low in FUNCTION)}
 
 
 def _restated(said: Sentence, at: int, old: SelfStatement | None) -> int:

@@ -316,9 +316,20 @@ _AT_TIMES: Final = re.compile(
 )
 
 
+# "During the day and at Asda at night", "in the evening call them": the words go on to something else.
+_ANOTHER: Final = re.compile(
+    r"\b(?:(?:and|or) (?:in|at|on|for|with|near|outside|after|before|around|from|by)|(?<!on )call|"
+    r"ring|phone|text|e-?mail|contact|reach|try|message|otherwise)\b|"
+    r"^(?:during|in|on|at) (?:the )?[a-z]+ (?:at|in|for|with) "
+)
+
+
 def holds_condition(key: str, condition: str | None) -> bool:
     """Whether a value of `key` can hold under `condition`: one may live or work somewhere at times."""
-    if key.partition(":")[0] in _PLACES:
+    place, timed = key.partition(":")[0] in _PLACES, key.startswith(("contact_time", "no_contact_time"))
+    if condition and (place or timed) and _ANOTHER.search(condition.casefold()):
+        return False
+    if place:
         return condition is not None and _AT_TIMES.match(condition) is not None
     return key.startswith(_CONDITIONAL)
 

@@ -34,6 +34,7 @@ from echoic.english.lexicon import (
     pattern,
 )
 from echoic.english.listener import Ground, by_an_agent, jokes, staged
+from echoic.english.phrases import condition_before
 from echoic.english.sentences import Sentence, sentences
 from echoic.memory.extraction.rule_reader import MASKED
 from echoic.secrets import MARKER
@@ -267,8 +268,12 @@ def clauses(text: str) -> list[Clause]:
     for sentence in said:
         if jokes(sentence):  # this sentence says that the one before was a joke
             found.clear()
-        elif disowned(sentence, 0) is not None:  # or that it is true of somebody else
+        elif (end := disowned(sentence, 0)) is not None:  # or that it is true of somebody else
             del found[last:]
+            if sentence.low(end) in _ALONE:  # "my wife does, I cycle", but "my husband does, I like both"
+                start = 0 if "both" in sentence.line[sentence.starts[end] :].split() else end
+                own = replace(sentence, tokens=sentence.tokens[start:])
+                found += _of_sentence(own, every[: at + start], every[at + len(sentence) :])
         elif not any(sentence.gap(place) and disowned(sentence, place) for place in range(1, len(sentence))):
             last = len(found)
             right = repaired(sentence)
@@ -284,6 +289,9 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
     starts = [0, *_starts(said, ground)]
     # "on Monday at eleven I have the appointment" is one clause
     starts = [0, *(at for first, at in itertools.pairwise(starts) if not _measures(lows[first:at]))]
+    led = condition_before(said)
+    if led and said.low(0) in PREPOSITIONS:  # so is "during term time I live in Durham"
+        starts = [at for at in starts if at != led[1]]
     for first, end in itertools.pairwise([*starts, len(said)]):
         start, stop = _trimmed(said, first, end)
         tokens = said.tokens[start:stop]

@@ -135,6 +135,11 @@ class Fact:
     sure: bool = True
     """Whether it can be relied on without asking back."""
 
+    @property
+    def is_move(self) -> bool:
+        """Whether it is a home that one moved to, which also ends the homes of some seasons."""
+        return self.key == "home" and "address" in self.ends
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Add:
@@ -421,6 +426,8 @@ class Reconciler:
         """
         changed = fact.key == "home" or any(_NEW.search(turn.heard_text.casefold()) for turn in cited)
         ends = fact.ends if changed and not fact.tentative else ()
+        if ends and fact.is_move:
+            ends += tuple(key for one in self._known if (key := one.key or "").startswith("home:"))
         for key in (*ends, *([f"home:{slug(new.text)}"] if fact.key == "home" else ())):
             old = await self._ledger.current(key, self._ledger.scope.user)
             there = key == "address" and old is not None and mentions(old.text, new)

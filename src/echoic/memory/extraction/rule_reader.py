@@ -221,7 +221,10 @@ class RuleReader:
             understood=stretch.understood,
         )
         changes = await self._extractor.extract(reading)
-        needed = any(isinstance(change, (Unlearn, TakeBack)) for change in changes)
+        needed = any(
+            isinstance(change, (Unlearn, TakeBack)) or (isinstance(change, Add) and change.fact.is_move)
+            for change in changes
+        )
         needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))
         known = await known_of(self._store, scope) if needed else KnownMemories()
         ledger = Ledger(self._store, scope)

@@ -416,8 +416,9 @@ def _with_owners(turns: Sequence[Turn], told: dict[str, str]) -> dict[str, str]:
             continue
         begun = next(iter(sentences(told[turn.id])), None)
         answers = any(said.question for said in sentences(asked))
-        if last and begun and not answers and disowned(begun, 0) is not None:
-            whole[last] = f"{told[last].rstrip(' .')}. {begun.text(0, len(begun))}"
+        end = disowned(begun, 0) if last and begun and not answers else None
+        if begun and end is not None:
+            whole[last] = f"{told[last].rstrip(' .')}. {begun.text(0, end)}"
         last, asked = turn.id, ""
     return whole
 
