@@ -13,7 +13,6 @@ from typing import Final
 from echoic.english import names, phrases
 from echoic.english.lexicon import (
     AUXILIARIES,
-    DEMONYMS,
     FIRMS,
     FUNCTION,
     GIVEN,
@@ -29,18 +28,7 @@ from echoic.english.lexicon import (
 from echoic.english.names import closed, run_end
 from echoic.english.phrases import Value
 from echoic.english.sentences import CONNECTING, Sentence, Token
-from echoic.english.slots import (
-    INFERRED,
-    PLAIN,
-    STATED,
-    RuleReading,
-    SelfStatement,
-    Spot,
-    hear,
-    hear_of,
-    one,
-    retraction,
-)
+from echoic.english.slots import INFERRED, PLAIN, STATED, RuleReading, SelfStatement, Spot, hear, hear_of, one
 from echoic.text import fold
 
 # -- contact
@@ -132,8 +120,6 @@ _ADULT: Final = range(10, 111)
 _ANY_AGE: Final = range(3, 121)
 _INTRODUCED: Final = frozenset("speaking calling ringing phoning here from".split())
 _AGE_CLOSERS: Final = words("facts.age_closers")
-_LATELY: Final = pattern("facts.lately")
-_LEFT_BEHIND: Final = pattern("facts.left_behind")
 _LASTING: Final = words("facts.lasting")
 # Words that put a home in the past, up to some words after it ("with my parents when I was five").
 _LONG_AGO: Final = pattern("facts.long_ago")
@@ -256,8 +242,6 @@ def moved_to(spot: Spot) -> RuleReading | None:
     One that is also a bank or a supplier is not sure ("we've moved to Octopus"), except after "up to".
     """
     said = spot.said
-    if house := _moved_into(spot):
-        return house
     found = home(spot)
     while found and (on := said.match(_THEN_ON, found.end)):
         further = names.place(said, said.at[on.end()])
@@ -273,30 +257,6 @@ def moved_to(spot: Spot) -> RuleReading | None:
     return RuleReading((heard,), found.end)
 
 
-def _moved_into(spot: Spot) -> RuleReading | None:
-    """The address at `spot`: a number and a word for a street, so that "10 minutes away" is none."""
-    said, at = spot.said, spot.at
-    found = names.street(said, at)
-    if found is None or said.match(_MOVED_ONCE, found.end) or said.match(_DISTANCE, at + 1):
-        return None
-    named = any(said.low(i) in _STREETS for i in range(at + 2, found.end))
-    return one(found, lambda text: hear("address", text)) if named else None
-
-
-def moved_in(spot: Spot) -> RuleReading | None:
-    """After "we've moved, we're in": an address, or a town; one that is not known is not sure."""
-    found = moved_to(spot)
-    if found is None or found.heard[0].key != "home":
-        return found
-    [heard] = found.heard
-    if spot.said.low(spot.at) in PLACES:
-        return found
-    sure = spot.group("where") == "in"
-    return RuleReading((replace(heard, ends=(), confidence=INFERRED),), found.end) if sure else None
-
-
-_STREETS: Final = words("facts.streets")
-_DISTANCE: Final = pattern("facts.distance")
 # The address that is known may be later.
 _MOVED_ONCE: Final = re.compile(
     r"(?:back )?in (?:19|20)[0-9]{2} |(?:[a-z0-9]{1,12} ){1,3}years? ago |(?:when|as a) "
@@ -341,15 +301,6 @@ def age(spot: Spot) -> RuleReading | None:
     return _aged(found.value, found.end) if found.value in _ADULT and ends and not counting else None
 
 
-def turned(spot: Spot) -> RuleReading | None:
-    """After "I turned": also with when that was, "seventy last week"."""
-    found = phrases.number(spot.said, spot.at)
-    since = found and spot.said.match(_LATELY, found.end)
-    if found is None or not since or found.value not in _ADULT:
-        return age(spot)
-    return _aged(found.value, spot.said.at.get(since.end() + 1, found.end))
-
-
 def _aged(value: int, end: int) -> RuleReading:
     return RuleReading((hear("age", str(value)),), end)
 
@@ -379,30 +330,6 @@ def works_at_since(spot: Spot) -> RuleReading | None:
     """After "I've worked at": an employer if it lasts ("for ten years"); otherwise it may be one of many."""
     found = works_at(spot)
     return found if found and spot.said.low(found.end) in _EMPLOYED else None
-
-
-def left_firm(spot: Spot) -> RuleReading | None:
-    """After "I've left": an employer, where what follows does not say that it was for the day, or for a shop.
-
-    It ends only a known employer of that name.
-    """
-    said, at = spot.said, spot.at
-    found = names.organisation(said, at)
-    # without capitals "british gas last month" has no end, and one of its words shows that it is a name
-    ends = [found.end] if found else [] if said.cased else range(at + 1, at + 5)
-    end = next((end for end in ends if end == len(said) or said.match(_LEFT_BEHIND, end)), None)
-    lows = [said.low(index) for index in range(at, end or at)]
-    if not all(low not in FUNCTION for low in lows[1:]) or (not found and all(map(_names_no_firm, lows))):
-        return None
-    # "I left Facebook" and "I've just left Tesco" may be of an account, or of a building
-    unsure = " just " in spot.match.group() or spot.match.group() == "i left "
-    if end is None or (end == len(said) and unsure):
-        return None
-    return RuleReading((retraction(hear("employer", names.restored(said.tokens[at:end]))),), end)
-
-
-def _names_no_firm(low: str) -> bool:
-    return wordlike(low) and low not in FIRMS | DEMONYMS | _SUPPLIERS
 
 
 def _works_at(said: Sentence, at: int) -> tuple[tuple[SelfStatement, ...], int]:
@@ -643,81 +570,6 @@ def pet_beside(spot: Spot) -> RuleReading | None:
 def _pet(name: str, kind: str) -> SelfStatement:
     article = "an" if kind[:1] in "aeiou" else "a"
     return hear("pet", name, sentence=f"The user has {article} {kind} called {name}.")
-
-
-def pet_died(spot: Spot) -> RuleReading | None:
-    """Before "died": the name, or the kind, of an animal of the speaker's; ends only a known one."""
-    said, end = spot.said, spot.said.at[spot.match.start()]
-    start = end - 1
-    while start > 0 and said.cased and said.tokens[start - 1].capital and not _laments(said.low(start - 1)):
-        start -= 1
-    lead = start - 1
-    while lead >= 0 and (said.low(lead) in _FOND_OF or said.low(lead) in _PET):
-        lead -= 1
-    ours = lead < 0 or _laments(said.low(lead)) or said.gap(lead + 1)
-    return _no_longer(spot, start, end) if ours and _since(said, spot.at, _DEAD_SINCE) else None
-
-
-def pet_lost(spot: Spot) -> RuleReading | None:
-    """After "we lost" or "we had to put": the name of an animal, which ends only a known one."""
-    said, at = spot.said, spot.at
-    lost = spot.group("how") == "lost"
-    end = next((at + n for n in (1, 2, 3) if _since(said, at + n, _LOST_SINCE if lost else _PUT_DOWN)), at)
-    return _no_longer(spot, at, end) if lost or end < len(said) else None
-
-
-def _no_longer(spot: Spot, start: int, end: int) -> RuleReading | None:
-    said = spot.said
-    tokens = said.tokens[max(start, 0) : end]
-    if not tokens or any(token.low in FUNCTION or token.quoted for token in tokens):
-        return None
-    # "we lost power", "the battery died": without capitals an English word is no name
-    plain = [said.cased or wordlike(token.low) for token in tokens if not token.capital]
-    if any(plain) and tokens[-1].low not in _PET:
-        return None
-    name = names.titled(tokens).removesuffix("'s")
-    return RuleReading((retraction(_pet(name, "pet")),), max(spot.at, end))
-
-
-def _since(said: Sentence, at: int, when: re.Pattern[str]) -> bool:
-    """Whether the sentence ends at `at`, or goes on with `when` something happened."""
-    return at == len(said) or said.match(when, at) is not None
-
-
-def _laments(low: str) -> bool:
-    return low in _LAMENTING or low in CONNECTING
-
-
-def parted(spot: Spot) -> RuleReading | None:
-    """A former partner by name, before "and I got divorced" or behind "my ex-wife"; ends only a known one."""
-    said, at = spot.said, spot.at
-    if spot.match.group().startswith("and "):
-        end = said.at[spot.match.start()]
-        found = _somebody(said, end - 1) if _since(said, at, _PARTED_SINCE) else None
-    else:
-        found = _somebody(said, at)
-    if found is None:
-        return None
-    relations = [_relation(spot)] if spot.group("kin") else sorted(_PARTNERS)
-    gone = tuple(retraction(hear_of(relation, found.text)) for relation in relations)
-    return RuleReading(gone, max(at, found.end))
-
-
-def _somebody(said: Sentence, at: int) -> Value | None:
-    """A name at `at`, or any word that is no English one, where only a known name counts."""
-    found = names.known_or_capital(said, at)
-    if found or said.cased or wordlike(said.low(at)) or said.low(at) in FUNCTION:
-        return found
-    return Value(names.titled(said.tokens[at : at + 1]), at + 1)
-
-
-_FOND_OF: Final = words("facts.fond")
-_LAMENTING: Final = words("facts.lamenting")
-_PET: Final = frozenset(source("facts.pet").split("|"))
-_DEAD_SINCE: Final = pattern("facts.dead_since")
-_LOST_SINCE: Final = pattern("facts.lost_since")
-_PUT_DOWN: Final = pattern("facts.put_down")
-_PARTED_SINCE: Final = pattern("facts.parted_since")
 
 
 def pets(spot: Spot) -> RuleReading | None:
