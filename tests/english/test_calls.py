@@ -1250,3 +1250,64 @@ async def test_a_move_ends_the_homes_of_every_season(ana, said, left):
     await call(ana, "In summer I live in Leeds.", "In winter I live in Malaga.")
     await call(ana, said)
     assert await known(ana) == left
+
+
+@pytest.mark.parametrize(
+    ("first", "left", "later"),
+    [
+        (first, left, later)
+        for first, left, sayings in [
+            (
+                "My number is 07700 900123.",
+                {"phone": "07700900456"},
+                """I've got a new phone, it's 07700 900456.
+                I have a new number and it's 07700 900456.
+                I've changed my number to 07700 900456.
+                I changed my mobile number, it's now 07700 900456.
+                My number's changed, it's 07700 900456.
+                ive got a new phone its 07700 900456""",
+            ),
+            (
+                "My email is ann@home.org.",
+                {"email": "ann@work.com"},
+                "I've changed my email, it's ann@work.com.",
+            ),
+            (
+                "My address is 12 Elm Road.",
+                {"address": "5 Oak Lane"},
+                "My address has changed, it's 5 Oak Lane.",
+            ),
+            ("I'm allergic to nuts.", {}, "Turns out I'm not allergic to nuts after all."),
+            (
+                "My number is 07700 900123.",
+                {"phone": "07700900123"},
+                """I've got a new phone case, it's blue.
+                My mum's got a new phone, it's 07700 900456.
+                Have I got a new phone, is it 07700 900456?
+                I've changed my order number to 07700 900456.
+                They've changed the helpline number to 07700 900456.
+                If I've got a new phone, it's 07700 900456.
+                I haven't changed my number to 07700 900456.""",
+            ),
+            (
+                "I'm allergic to nuts.",
+                {"allergy:nuts": "nuts"},
+                """My wife is not allergic to nuts after all.
+                I'm not allergic to hard work after all.""",
+            ),
+        ]
+        for later in map(str.strip, sayings.splitlines())
+    ],
+)
+async def test_what_has_changed_takes_the_place_of_what_was_known(ana, first, left, later):
+    await call(ana, first)
+    await call(ana, later)
+    facts = {
+        memory.key: memory.text for memory in await ana.facts() if memory.key in {"phone", "email", "address"}
+    }
+    allergies = {
+        memory.key: memory.text
+        for memory in await ana.facts()
+        if (memory.key or "").startswith("allergy:nuts")
+    }
+    assert facts | allergies == left

@@ -196,6 +196,9 @@ def test_what_is_said_after_a_secret_stays(agent, said):
 
 # The last turns of the caller are secrets, and are asked for in part, again, or after an offer or announcement.
 TELLING = (
+    "U: I'd like to save some passwords.|A: Sure, what's the first one?|U: bananarama",
+    "U: I'd like to store my password.|A: Of course, what's the first one?|U: correct horse battery staple",
+    "U: Please remember my mother's maiden name.|A: Yes, and what's the last one?|U: Kowalski",
     "A: Can you give me the third and fifth characters of your password?|U: It's bananarama.",
     "A: Can you give me the third and fifth characters of your password?|U: The whole thing is hunter22",
     "A: Can you give me the third and fifth characters of your password?|U: correct horse battery staple",
@@ -244,6 +247,9 @@ TELLING = (
 )
 # The last turn of the caller says nothing secret.
 HARMLESS = (
+    "A: What's your password?|U: hunter22|A: Hmm, that's not right.|U: My dog is called Rex.",
+    "A: What's your password?|U: hunter22|A: That didn't work.|U: I'm allergic to nuts.",
+    "A: What's your PIN?|U: 4412|A: That's not right.|U: My number is 07700 900123.",
     "A: What's your password?|U: hunter22|A: That's too funny.|U: My dog is called Rex.",
     "A: What's your password?|U: hunter22|A: It says you've got an order for three lamps.|U: Yes, two lamps and one chair",
     "A: What's your password?|U: hunter22|A: That wasn't so hard.|U: Haha. My sister Ana helped me.",

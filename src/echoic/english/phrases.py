@@ -541,7 +541,9 @@ def _starts_well(word: str) -> bool:
 
 
 def _conditional(said: Sentence, end: int) -> bool:
-    return said.low(end) in _CONDITIONS and not (said.low(end) == "that" and said.low(end + 1) == "is")
+    pair = (said.low(end), said.low(end + 1))
+    over = said.gap(end + 2) or said.low(end + 2) in CONJUNCTIONS  # not "after all that"
+    return pair[0] in _CONDITIONS and pair != ("that", "is") and not (pair == ("after", "all") and over)
 
 
 def _cut_short(said: Sentence, start: int, end: int) -> bool:

@@ -76,6 +76,8 @@ class Pending:
     """Whether it was asked for or announced; otherwise only a bare number continues it."""
     others: frozenset[Secret] = frozenset()
     """Other secrets that were asked for."""
+    again: bool = False
+    """Whether what was told did not fit, so that the speaker may now speak of something else."""
     in_part: bool = False
     """Whether only some of its letters or digits were asked for."""
 
@@ -130,12 +132,13 @@ def pending_after(before: Sequence[Said]) -> Pending | None:
     """What is being dictated, or was asked for and not said yet."""
     before = before[-CONTEXT:]
     asks = typed = rejected = in_part = False
+    partly = any(one.speaker == "agent" and _IN_PART.search(one.text[-_READ:]) for one in before)
     for place, said in enumerate(reversed(before)):
         if said.speaker == "agent":
             if (asked := asked_for(said.text) or _doubted(said.text)) is not None:
                 return replace(asked, in_part=asked.in_part or in_part)
             typed = typed or _TYPED.search(said.text[-_READ:]) is not None
-            in_part = in_part or _next_part(said.text)
+            in_part = in_part or (partly and _next_part(said.text))
             asks = asks or typed or (not in_part and _asks_for_it(said.text))
             rejected = rejected or _rejects(said.text)
             goes_on = in_part or rejected or encourages(said.text) or _AGAIN.search(said.text) is not None
@@ -145,12 +148,10 @@ def pending_after(before: Sequence[Said]) -> Pending | None:
         if asks:
             told_of = said.text[-_READ:] if typed else said.text
             return _mentioned(told_of) if typed or _KEEPING.search(told_of) else None
-        in_part = in_part and any(
-            one.speaker == "agent" and _IN_PART.search(one.text[-_READ:]) for one in before
-        )
         told, over = _told(said.text, place, again=rejected or in_part)
         if over:
-            return replace(told, asked=told.asked or rejected, in_part=in_part) if told else None
+            told = replace(told, asked=told.asked or rejected, in_part=in_part) if told else None
+            return told if told is None or not rejected else replace(told, again=True)
         if place == 1 and (offered := _offered(said.text, before[-1].text)) is not None:
             return offered
     return None
@@ -525,7 +526,7 @@ _LEAD = re.compile(
     |that\s+is|it\s+would\s+be|that\s+would\s+be|should\s+be|it\s+should\s+be|i\s+think(?:\s+it's)?|i\s+believe(?:\s+it's)?
     |let\s+me\s+(?:see|think|remember)|hang\s+on|here\s+you\s+go|here\s+it\s+is|the\s+password\s+is|the\s+answer\s+is|my\s+password\s+is
     |oh|ah|alright|one\s+second|one\s+sec|her\s+maiden\s+name\s+(?:is|was)|her\s+name\s+(?:is|was)|she\s+was|it\s+was
-    |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|then|try|the\s+name\s+(?:is|was)|that\s+was(?:\s+called)?)\b[\s,.:;\u2026-]*)*""",
+    |he\s+was(?:\s+called)?|called|no\s+problem|absolutely|certainly|(?:then|try)(?=\s+it)|the\s+name\s+(?:is|was)|that\s+was(?:\s+called)?)\b[\s,.:;\u2026-]*)*""",
     re.IGNORECASE | re.VERBOSE,
 )
 _ANSWERS = re.compile(r"\b(?:answer|word)(?:'s|\s+is|\s+was)\s+", re.IGNORECASE)
@@ -585,6 +586,8 @@ def _regretted(text: str, before: Sequence[Said]) -> Masked:
 
 def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     """The answer, or the continuation of what was being said."""
+    if pending.again and (OTHER_NUMBER.search(text) or _ELSE.match(text)):
+        return []
     wanted = {pending.kind, *pending.others}
     bare = is_bare(text)
     corrects = _CORRECTS.match(text) is not None and not OTHER_NUMBER.search(text)
@@ -602,6 +605,12 @@ def _answered(text: str, pending: Pending) -> list[SecretSpan]:
     return merged(found)
 
 
+_ELSE = re.compile(
+    r"\W*(?:(?:well|oh|so|and|but|also|by\s+the\s+way)\W+)*(?:my\s+(?!password|pass|pin\b|code|answer|memorable|mother|(?:\w+\s+)?"
+    r"(?:pin|password|code)\b)|i(?:'m|\s+am|\s+(?:work|live|have|like|need|want))\b|we(?:'re|\s+\w+)\b)",
+    re.IGNORECASE,
+)
+"""How a caller begins who speaks of something else."""
 _PART_ENDS = (
     r"\W*$|\s*[.,;!?]|\s+(?:and|then|for|as|maybe|i\s+(?:think|believe|guess)|the\s+second|(?:the\s+)?(?:third|fourth|fifth"
     r"|sixth|seventh|eighth|ninth|tenth|last|final)|[b-z])\b"
