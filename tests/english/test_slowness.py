@@ -13,6 +13,7 @@ import echoic.english
 import echoic.temporal
 from echoic.english import listen, listener
 from echoic.english.forget_requests import forget_request
+from echoic.secrets import Said, mask_turn
 from echoic.temporal import rules
 
 MODULES = ["echoic.text", "echoic.memory.mentions", "echoic.memory.forget_targets"] + [
@@ -99,3 +100,13 @@ def test_a_pattern_that_backtracks_badly_is_found():
 def test_what_reads_a_whole_utterance_takes_time_in_proportion(fragment):
     assert not grows_too_fast(listen, fragment)
     assert not grows_too_fast(forget_request, fragment)
+
+
+@pytest.mark.parametrize(
+    "fragment", ["what card ", "is it a card and pin ", "can i ", "let me 1 ", "first and second and "]
+)
+def test_what_is_said_before_an_answer_is_searched_for_its_question_in_time_in_proportion(fragment):
+    def answer(before):
+        return mask_turn(Said("user", "4 4 1 2"), [Said("user", before), Said("agent", before)])
+
+    assert not grows_too_fast(answer, fragment)

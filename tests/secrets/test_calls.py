@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -321,11 +320,3 @@ def test_what_an_agent_asks_for_in_part_or_again_is_masked(dialogue):
 def test_a_turn_that_is_not_about_a_secret_masks_no_answer(dialogue):
     lines = [line.replace(":", "", 1) for line in dialogue.split("|")]
     assert told(*lines)[-1] == lines[-1][2:]
-
-
-@pytest.mark.parametrize("unit", ["can i ", "let me 1 ", "what's the first ", "first and second and "])
-def test_a_long_turn_before_is_read_at_once(unit):
-    before = [Said("agent", unit * 2000), Said("user", unit * 2000)]
-    began = time.process_time()
-    mask_turn(Said("user", "4 4 1 2"), before)
-    assert time.process_time() - began < 2

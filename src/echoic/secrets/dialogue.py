@@ -150,8 +150,7 @@ def pending_after(before: Sequence[Said]) -> Pending | None:
             return _mentioned(told_of) if typed or _KEEPING.search(told_of) else None
         told, over = _told(said.text, place, again=rejected or in_part)
         if over:
-            told = replace(told, asked=told.asked or rejected, in_part=in_part) if told else None
-            return told if told is None or not rejected else replace(told, again=True)
+            return told and replace(told, asked=told.asked or rejected, again=rejected, in_part=in_part)
         if place == 1 and (offered := _offered(said.text, before[-1].text)) is not None:
             return offered
     return None
@@ -208,14 +207,10 @@ def _rejects(text: str) -> bool:
     )
 
 
-_NTH = (
-    r"(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|next|\d(?:st|nd|rd|th)|one|two"
-    r"|three|and|,|\s)+"
-)
+_ORDINAL = r"first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|\d(?:st|nd|rd|th)"
+_NTH = rf"(?:{_ORDINAL}|next|one|two|three|and|,|\s)+"
 _IN_PART = re.compile(
-    rf"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|final|\d(?:st|nd|rd|th))\b{_NTH}"
-    r"?\s*(?:digits?|letters?|characters?|numbers?)\b",
-    re.IGNORECASE,
+    rf"\b(?:{_ORDINAL})\b{_NTH}?\s*(?:digits?|letters?|characters?|numbers?)\b", re.IGNORECASE
 )
 """A request for single letters or digits of a secret."""
 _NEXT_PART = re.compile(
