@@ -379,16 +379,26 @@ def understood(turns: Sequence[Turn]) -> dict[str, Understood]:
     """
     found: dict[str, Understood] = {}
     about: frozenset[str] | None = None
-    for before, answer, reply in zip([None, *turns], turns, turns[1:], strict=False):
-        if not of_user(answer) or reply.speaker != "agent":
+    for at, (before, answer) in enumerate(zip([None, *turns], turns, strict=False)):
+        if not of_user(answer):
             continue
         asked = asked_in(before)
-        name = addressed_by(answer.heard_text, reply.heard_text, asked)
-        if name and not _answers_something_else(asked, answer.heard_text):
+        replies = [turn for turn in turns[at + 1 : at + _REPLIES] if turn.speaker == "agent"]
+        named = (
+            (reply, addressed_by(answer.heard_text, reply.heard_text, asked, at_once=reply is turns[at + 1]))
+            for reply in replies
+        )
+        reply, name = next(((reply, name) for reply, name in named if name), (None, ""))
+        if reply and not _answers_something_else(asked, answer.heard_text):
             about = answers_about_another(turns)[0] if about is None else about
-            found |= {} if answer.id in about else {reply.id: Understood(f"This is {name}.", (answer,))}
+            told = Understood(f"Hello, this is {name}.", (answer,))
+            found |= {} if answer.id in about else {reply.id: told}
     gives = any(of_user(turn) and may_give_number(turn.heard_text) for turn in turns)
     return found | _numbers_given(turns) if gives else found
+
+
+_REPLIES: Final = 6
+"""Turns behind a name in which the agent may address the caller by it."""
 
 
 def _answers_something_else(asked: str, answer: str) -> bool:
