@@ -16,8 +16,10 @@ from typing import Final
 from echoic.english.lexicon import (
     FUNCTION,
     GIVEN,
+    NUMBERS,
     PLACE_WORDS,
     PLACES,
+    PREPOSITIONS,
     TITLES,
     pattern,
     source,
@@ -48,6 +50,10 @@ _DASHES = re.compile(r"[–—]|--|…|\.{2,}")
 _INITIALS = re.compile(r"(?:[a-z]\.){1,4}[a-z]?")
 _KNOWN_AFTER: Final = words("sentences.known_after")
 _KNOWN_BEFORE: Final = words("sentences.known_before")
+
+
+_SPOKEN: Final = re.compile(r"(?<!\w)(?=[^\W\d_]*[^\W\d_BCDFGHJKLMNPQRSTVWXZ])[^\W\d_]+(?!\w)")
+"""A word of capitals that can be spoken; the letters of a code hold figures, or no vowel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +126,10 @@ class Sentence:
 def sentences(text: str) -> list[Sentence]:
     """`text` as sentences. Fillers, words broken off and stammered small words are left out.
 
-    A text in capitals is read as lower case: some recognisers write so.
+    A text in capitals is read as lower case: some recognisers write so. "S60 1QT" is a code.
     """
     shouted = text.upper() == text and text.lower() != text and " " in text.strip()
-    if shouted:
+    if shouted and _SPOKEN.search(text):
         text = text.lower()
     cased = any(c.isupper() for c in text)
     found: list[Sentence] = []
@@ -342,6 +348,14 @@ _ASKING_AGAIN: Final = 80
 _ASKS_AGAIN: Final = pattern("answers.asks_again")
 _SORRY: Final = frozenset("i'm oh ah okay ok sorry".split())
 _AGREED: Final = pattern("answers.agreed")
+_AFFIRMS: Final = pattern("answers.affirms")
+# Questions that hold a whole statement, and those whose yes says nothing that lasts.
+_HELD: Final = pattern("answers.held")
+_NO_HELD: Final = pattern("answers.no_held")
+_HEDGED: Final = pattern("answers.hedged")
+_HELD_OPENINGS: Final = {"be": "i'm", "do": "i", "have": "i have", "thing": "my {thing} is"}
+_SECOND: Final = re.compile(r"\b(?:your|yourself|yours)\b", re.IGNORECASE)
+_FIRST: Final = {"your": "my", "yourself": "myself", "yours": "mine"}
 # By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
 _IS_THAT: Final = pattern("answers.is_that")
 _REGISTERED: Final = pattern("answers.registered")
@@ -370,10 +384,34 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     if asked and said and not (opening or other or of_another):
         statement = _agreed_name(asked[-1], said[0])
     if not statement:
-        return answer
+        agreed = affirmed(asked[-1], said) if asked and said and not (other or of_another) else ""
+        return agreed or answer
     rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
     spelled = opening == _NAME and rest and _LETTERS.match(said[1].line)
     return " ".join([statement + ("," if spelled else "."), *rest])
+
+
+def affirmed(asked: Sentence, said: Sequence[Sentence]) -> str:
+    """What a yes to `asked` says, as the user would: "Are you diabetic?", "Yes, type two" is "i'm diabetic,
+    type two"; empty if `said` is no yes, or the question has no such answer.
+    """
+    asks, yes = _HELD.search(asked.line), _AFFIRMS.match(said[0].line)
+    if not (asks and yes) or len(asked.line) > _QUESTION or said[0].question or _NO_HELD.search(asks["held"]):
+        return ""
+    if _HEDGED.search(said[0].line):
+        return ""
+    # "You're on the gold plan." is no question
+    asking = asks["tag"] or (not asks["told"] and (asked.question or not asked.cased))
+    if not asking or _OTHERS.search(asks["held"] + " "):
+        return ""
+    begun = next(words for group, words in _HELD_OPENINGS.items() if asks[group])
+    held = asked.text(asked.at[asks.start("held")], asked.at[asks.end("held") + 1])
+    held = _SECOND.sub(lambda found: _FIRST[found.group().lower()], held)
+    start = said[0].at.get(yes.end(), len(said[0]))
+    behind = said[0].text(start, len(said[0])) if start < len(said[0]) else ""
+    behind = f" {behind}" if said[0].low(start) in PREPOSITIONS else f", {behind}" if behind else ""
+    rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
+    return " ".join([f"{begun.format(**asks.groupdict())} {held}{behind}.", *rest])
 
 
 def _agreed_name(asked: Sentence, said: Sentence) -> str:
@@ -553,6 +591,11 @@ def _stated(opening: str, said: Sentence) -> str:
     ):
         return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
+    opening, _, counted = opening.partition(" *")  # "How many cats do you have?", "Two", or "two tabbies"
+    number = bool(counted) and (end == start + 1 or said.gap(start + 1)) and first in NUMBERS
+    if number:
+        rest = f", {said.text(start + 1, end)}" if end > start + 1 else ""
+        return f"{opening} {said.text(start, start + 1)}{counted}{rest}{behind}"
     return f"{opening} {said.text(start, end)}{behind}"
 
 

@@ -25,6 +25,7 @@ from typing import Final
 from echoic.english import listen
 from echoic.english.lexicon import MONTHS, wordlike
 from echoic.english.phrases import EMAIL_MARKS
+from echoic.english.sentences import completed
 from echoic.memory.records import Span, joined, masked
 from echoic.ranking.indexing import AGENT, USER, key_words
 from echoic.temporal.rules import ORDINALS, find_dates
@@ -567,15 +568,22 @@ def _in_talk(talk: Sequence[Turn], claims: Sequence[Claim]) -> Iterator[tuple[Tu
         spans: list[Span] = []
         for number, claim in enumerate(claims):
             close = place - seen.near.get(number, -9) <= 2
-            more = _spans(
-                passage, claim, source=turn.id in claim.sources, before=seen.asked, close=close and place > 0
-            )
+            source = turn.id in claim.sources or _is_affirmed(talk, place, claim)
+            more = _spans(passage, claim, source=source, before=seen.asked, close=close and place > 0)
             if more:
                 seen.near[number] = place
                 spans += more
         if spans:
             yield turn, joined(spans)
         seen.asked = passage
+
+
+def _is_affirmed(talk: Sequence[Turn], place: int, claim: Claim) -> bool:
+    """Whether it is a question of the agent's that the user's next turn affirms: "Are you vegan?", "Yes"."""
+    if talk[place].speaker != AGENT or place + 1 == len(talk) or talk[place + 1].id not in claim.sources:
+        return False
+    asked, answer = talk[place].heard_text, talk[place + 1].heard_text
+    return completed(asked, answer) != answer
 
 
 def _spans(

@@ -224,11 +224,12 @@ def may_ask(text: str) -> bool:
 def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     """Ids of the user's turns among `turns`, in order, that must not be learned from."""
     ids: set[str] = set()
-    said = [turn for turn in turns if of_user(turn)]
-    for place, turn in enumerate(said):
+    for place, turn in enumerate(turns):
         text = turn.heard_text
+        if not of_user(turn):
+            continue
         if takes_back(text):
-            ids |= {turn.id, *meant_by_that(turn, said[:place])}
+            ids |= {turn.id, *meant_by_that(turn, turns[:place])}
         elif hushes(text):
             ids.add(turn.id)
     return frozenset(ids)
@@ -268,10 +269,12 @@ def said_last(asked: Turn, before: Sequence[Turn]) -> tuple[str, ...]:
     """The id of the user's last turn `before` the request `asked` that says something; two if it takes back
     "all that", or if the last one only confirms the other: "Yes, that's my number."
     """
-    said = [turn for turn in before if of_user(turn)][-REACH:]
-    said = [turn for turn in said if tells(turn.heard_text)]
+    answers = zip(before, questions_before(before), strict=True)
+    told = [(turn, completed(question, turn.heard_text)) for turn, question in answers if of_user(turn)]
+    told = [(turn, text) for turn, text in told[-REACH:] if tells(turn.heard_text) or tells(text)]
+    said = [turn for turn, _ in told]
     several = _SEVERAL.search(asked.heard_text) and takes_back(asked.heard_text)
-    if several or (len(said) > 1 and _only_confirms(said[-1].heard_text, said[-2].heard_text)):
+    if several or (len(said) > 1 and _only_confirms(told[-1][1], said[-2].heard_text)):
         return tuple(turn.id for turn in said[-RECENT:])
     return tuple(turn.id for turn in said[-1:])
 
