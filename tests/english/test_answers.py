@@ -93,18 +93,18 @@ def test_a_bare_answer_becomes_a_statement(question, answer, read):
 @pytest.mark.parametrize(
     ("question", "answer", "read"),
     [
-        ("Are you vegetarian?", "Yes.", "i'm vegetarian."),
-        ("And do you drive a Fiesta?", "Yeah, I do.", "i drive a Fiesta."),
+        ("Are you vegetarian?", "Yes.", "I'm vegetarian."),
+        ("And do you drive a Fiesta?", "Yeah, I do.", "I drive a Fiesta."),
         ("do you work nights", "yep", "i work nights."),
-        ("Are you allergic to nuts?", "Yes, I am.", "i'm allergic to nuts."),
-        ("Have you got a dishwasher, Mrs Hill?", "Yes.", "i have a dishwasher."),
-        ("Are you married?", "Yes, to Tom.", "i'm married to Tom."),
-        ("Are you diabetic?", "Yes, type two. Since May.", "i'm diabetic, type two. Since May."),
-        ("Do you work for Tesco?", "Yes, but only on Saturdays.", "i work for Tesco, but only on Saturdays."),
-        ("Is your email still ana@posteo.net?", "It is, yes.", "my email is ana@posteo.net."),
-        ("You're a nurse, is that right?", "That's right.", "i'm a nurse."),
-        ("you're diabetic aren't you", "yes type two", "i'm diabetic, type two."),
-        ("Do you drive your own car?", "Yes.", "i drive my own car."),
+        ("Are you allergic to nuts?", "Yes, I am.", "I'm allergic to nuts."),
+        ("Have you got a dishwasher, Mrs Hill?", "Yes.", "I have a dishwasher."),
+        ("Are you married?", "Yes, to Tom.", "I'm married to Tom."),
+        ("Are you diabetic?", "Yes, type two. Since May.", "I'm diabetic, type two. Since May."),
+        ("Do you work for Tesco?", "Yes, but only on Saturdays.", "I work for Tesco, but only on Saturdays."),
+        ("Is your email still ana@posteo.net?", "It is, yes.", "My email is ana@posteo.net."),
+        ("You're a nurse, is that right?", "That's right.", "I'm a nurse."),
+        ("you're diabetic aren't you", "yes type two", "i'm diabetic type two."),
+        ("Do you drive your own car?", "Yes.", "I drive my own car."),
     ],
 )
 def test_a_yes_says_what_the_question_holds(question, answer, read):
@@ -135,10 +135,23 @@ def test_a_yes_says_what_the_question_holds(question, answer, read):
         ("Do you have a booking?", "Yes."),
         ("Do you need a receipt?", "Yes."),
         ("Do you know the number?", "Yes."),
-        ("Is your password bluebird?", "Yes."),
         ("Is your number maskedsecret?", "Yes."),
         ("Would you like a receipt?", "Yes."),
         ("Are you vegetarian? We have a menu.", "Yes."),
+        ("Are you diabetic?", "Yes, my wife is."),
+        ("Are you diabetic?", "Yes. He is."),
+        ("are you asthmatic", "yes he is"),
+        ("Are you diabetic?", "Yes, as is my daughter."),
+        ("Are you Mrs Holt?", "Yes, her carer."),
+        ("Are you Tom?", "Yes, Tom's brother."),
+        ("Are you vegan?", "Oh yes, and I'm the Queen of Sheba."),
+        ("Are you diabetic?", "Yes, my doctor thinks I might be."),
+        ("Is your password bluebird?", "Yes."),
+        ("Do you use bluebird1 for your login?", "Yes."),
+        ("Are you exempt from identity checks?", "Yes."),
+        ("Was it a text or an email that you got?", "A text."),
+        ("What's the postcode of the pick up?", "LS1 4AP."),
+        ("What's the reg of the car that hit you?", "BD19 KLM."),
     ],
 )
 def test_a_yes_to_what_does_not_last_or_is_unsure_says_nothing(question, answer):
@@ -147,6 +160,8 @@ def test_a_yes_to_what_does_not_last_or_is_unsure_says_nothing(question, answer)
 
 def test_a_yes_while_the_talk_is_about_somebody_else_says_nothing():
     assert completed("Are you diabetic?", "Yes.", of_another=True) == "Yes."
+    assert asks_about_another("Are you diabetic?", of_another=True)
+    assert completed("Who's the GP? Who's your GP?", "Dr Aziz.", of_another=True) == "Dr Aziz."
 
 
 @pytest.mark.parametrize(

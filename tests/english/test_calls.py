@@ -841,6 +841,8 @@ async def test_a_name_by_which_the_agent_addresses_who_gave_it_is_the_callers(an
             ">And the tank, Violet?",
         ),
         (">Can I help?", "My boss's name is Karen Hill.", ">Is she in, Karen?"),
+        ("It'll be under Violet Ray.", ">Right.", "She's my mum.", ">And the tank size, Violet?"),
+        ("Booked under Omar Khan. He's my boss.", ">Thanks, Omar."),
     ],
 )
 async def test_a_name_that_the_agent_only_repeats_is_not(ana, lines):

@@ -390,16 +390,21 @@ class TestWhatIsDestroyed:
             ana,
             "monday",
             "agent: Right. Are you vegetarian, Mrs Hill?",
-            "user: Yes.",
+            "user: Yes, I am. My dog is called Biscuit.",
             "agent: And do you live in Quillonda?",
             "user: Yes, I do.",
         )
         await memory.settle(20)
-        assert {fact.text for fact in await ana.facts()} == {"vegetarian", "Quillonda"}
+        assert {fact.text for fact in await ana.facts()} == {"vegetarian", "Biscuit", "Quillonda"}
         assert (await ana.forget(key="diet:vegetarian")).verified
         assert b"vegetarian" not in every_byte(tmp_path).lower()
-        assert [fact.text for fact in await ana.facts()] == ["Quillonda"]
-        assert [turn.text for turn in await call.turns()][2:] == ["And do you live in Quillonda?", "Yes, I do."]
+        assert {fact.text for fact in await ana.facts()} == {"Biscuit", "Quillonda"}
+        assert [turn.text for turn in await call.turns()] == [
+            "Right. [forgotten]?",
+            "[forgotten]. My dog is called Biscuit.",
+            "And do you live in Quillonda?",
+            "Yes, I do.",
+        ]
 
     async def test_forget_that_after_a_yes_means_what_was_asked(self, memory):
         ana = memory.user("ana")

@@ -157,10 +157,12 @@ _AFTER_LETTERS: Final = frozenset("and thanks thank please like for as with so y
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _ASKS_NAME: Final = pattern("names.asks_name")
 _WHO_ELSE: Final = pattern("names.who_else")
-_OWN_NAME: Final = re.compile(
-    r"\b(?:(?:it(?:'s|s| is|'ll be|ll be| will be)|put (?:it|me|that)|booked|registered) under|this is|"
-    r"my name(?:'s|s| is)) (?!(?:my|our|his|her|their|the|a) )"
+_UNDER: Final = re.compile(
+    r"\b(?:it(?:'s|s| is|'ll be|ll be| will be)|put (?:it|me|that)|booked|registered) under "
+    r"(?!(?:my|our|his|her|their|the|a) )"
 )
+_OWN: Final = re.compile(r"(?:this is|my name(?:'s|s| is)) $")
+_OF_THEM: Final = re.compile(r"\b(?:s?he|him|hers?|his|they|them)\b", re.IGNORECASE)
 _TITLED: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Dr)\.? ([A-Z][\w'’-]+)")
 _MOST_ANSWERED: Final = 2
 """Sentences at the start and at the end of an answer that may give the name that was asked for."""
@@ -184,9 +186,10 @@ def addressed_by(answer: str, reply: str, asked: str = "", *, at_once: bool = Tr
     replied, asks = sentences(reply), _ASKS_NAME.search(fold(asked)) is not None
     answered, given, most, own_name = sentences(answer), "", 0, False
     for said in answered[:_MOST_ANSWERED] + answered[_MOST_ANSWERED:][-_MOST_ANSWERED:]:
-        leading, opening = _BEFORE_OWN.match(said.line), _OWN_NAME.search(said.line)
-        start = said.at.get(max(each.end() for each in (leading, opening) if each), 0)
-        own_name = own_name or opening is not None
+        leading, under = _BEFORE_OWN.match(said.line), _UNDER.search(said.line)
+        under = under if not _OF_THEM.search(answer) else None
+        start = said.at.get(max(each.end() for each in (leading, under) if each), 0)
+        own_name = own_name or under is not None or bool(leading and _OWN.search(leading.group()))
         found = stated(said, start)
         if found is None or said.question or not closed(said, found.end):
             continue

@@ -314,6 +314,12 @@ _WHOSE: Final = re.compile(
 _PURPOSE: Final = re.compile(r"\b(?:so(?: that)?|in case|because) (?:i|we|it|they|the|our|that)\b[^,]*,? ")
 # Answers that are about whoever is spoken of. A number to ring, an address or a name is asked of the caller.
 _OF_PATIENT: Final = frozenset({"i'm allergic to", "i take", "my birthday is"})
+# Answers of the caller, or while somebody else is spoken of, of them.
+_OF_EITHER: Final = re.compile(
+    r"my (?:hospital|patient|student|donor|supporter|member|blood|post ?code|zip|eircode|car registration|gp|"
+    r"doctor|dentist|vet|consultant|tutor|[a-z]+ size)\b|i have \*|i'm moving|"
+    r"i (?:teach|need|like|prefer|play|see)\b"
+)
 # What somebody who is named is, has or does, in an answer about allergies or medicines.
 _DOES: Final = pattern("answers.does")
 # Words by which a caller begins to speak of somebody else, goes on, and speaks of themselves.
@@ -353,6 +359,13 @@ _AFFIRMS: Final = pattern("answers.affirms")
 _HELD: Final = pattern("answers.held")
 _NO_HELD: Final = pattern("answers.no_held")
 _HEDGED: Final = pattern("answers.hedged")
+_THEM: Final = re.compile(r"\b(?:s?he|they|it)(?:'[a-z]+)? |\b(?:hers?|his|him|theirs?|them) ")
+_TRUE_OF_THEM: Final = re.compile(
+    r"(?:(?:well|oh|but) ){0,2}(?:(?:s?he|they)(?:'[a-z]+)? |"
+    r"(?:my|our) (?:[a-z]+ ){1,2}(?:is|does|has|are|do|did|was|have) $)"
+)
+_FEW_BEHIND: Final = 6
+"""Words of a sentence that only qualifies the one before it."""
 _HELD_OPENINGS: Final = {"be": "i'm", "do": "i", "have": "i have", "thing": "my {thing} is"}
 _SECOND: Final = re.compile(r"\b(?:your|yourself|yours)\b", re.IGNORECASE)
 _FIRST: Final = {"your": "my", "yourself": "myself", "yours": "mine"}
@@ -398,20 +411,36 @@ def affirmed(asked: Sentence, said: Sequence[Sentence]) -> str:
     asks, yes = _HELD.search(asked.line), _AFFIRMS.match(said[0].line)
     if not (asks and yes) or len(asked.line) > _QUESTION or said[0].question or _NO_HELD.search(asks["held"]):
         return ""
-    if _HEDGED.search(said[0].line):
+    begun = said[0].at.get(yes.end(), len(said[0]))
+    behind = said[0].text(begun, len(said[0])) if begun < len(said[0]) else ""
+    if _HEDGED.search(said[0].line) or _of_them(said[0].line[yes.end() :]) or any(map(_qualifies, said[1:2])):
         return ""
     # "You're on the gold plan." is no question
     asking = asks["tag"] or (not asks["told"] and (asked.question or not asked.cased))
     if not asking or _OTHERS.search(asks["held"] + " "):
         return ""
-    begun = next(words for group, words in _HELD_OPENINGS.items() if asks[group])
     held = asked.text(asked.at[asks.start("held")], asked.at[asks.end("held") + 1])
     held = _SECOND.sub(lambda found: _FIRST[found.group().lower()], held)
-    start = said[0].at.get(yes.end(), len(said[0]))
-    behind = said[0].text(start, len(said[0])) if start < len(said[0]) else ""
-    behind = f" {behind}" if said[0].low(start) in PREPOSITIONS else f", {behind}" if behind else ""
+    opening = next(words for group, words in _HELD_OPENINGS.items() if asks[group])
+    opening = opening.format(**asks.groupdict())
+    if not asked.cased:
+        comma = " "
+    else:
+        opening, comma = opening[0].upper() + opening[1:], ", "  # no name is in lower case then
+    link = " " if said[0].low(begun) in PREPOSITIONS else comma
     rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
-    return " ".join([f"{begun.format(**asks.groupdict())} {held}{behind}.", *rest])
+    return " ".join([f"{opening} {held}{link if behind else ''}{behind}.", *rest])
+
+
+def _of_them(line: str) -> bool:
+    """Whether a part of an answer speaks of somebody else: "my wife is", "as is my son"."""
+    return _OTHERS.search(line) is not None or _THEM.search(line) is not None
+
+
+def _qualifies(behind: Sentence) -> bool:
+    """Whether a short sentence behind a yes takes it back, or says of whom it is true: "He is"."""
+    theirs = _TRUE_OF_THEM.match(behind.line) or _HEDGED.search(behind.line)
+    return len(behind) <= _FEW_BEHIND and theirs is not None
 
 
 def _agreed_name(asked: Sentence, said: Sentence) -> str:
@@ -485,7 +514,8 @@ def asks_about_another(question: str, *, of_another: bool = False) -> bool:
     `of_another`: as in `completed`.
     """
     asked = sentences(question)
-    return bool(asked) and _opening(asked, of_another=of_another)[1]
+    held = of_another and bool(asked) and _HELD.search(asked[-1].line) is not None
+    return held or (bool(asked) and _opening(asked, of_another=of_another)[1])
 
 
 # Others need not be cut into sentences.
@@ -548,6 +578,8 @@ def _opening(asked: Sequence[Sentence], *, of_another: bool) -> tuple[str, bool]
         if match := found.search(line):
             named = match.groupdict()
             if of_another and begun in _OF_PATIENT and not _ADDRESSED.search(line):
+                return "", True
+            if of_another and _OF_EITHER.search(begun.format(**named)):
                 return "", True
             about = _PURPOSE.sub("", line)
             if not (named or _ADDRESSED.search(line)):

@@ -269,7 +269,9 @@ def said_last(asked: Turn, before: Sequence[Turn]) -> tuple[str, ...]:
     """The id of the user's last turn `before` the request `asked` that says something; two if it takes back
     "all that", or if the last one only confirms the other: "Yes, that's my number."
     """
-    answers = zip(before, questions_before(before), strict=True)
+    users = [place for place, turn in enumerate(before) if of_user(turn)][-REACH:]
+    near = before[max(0, users[0] - 2) :] if users else []
+    answers = zip(near, questions_before(near), strict=True)
     told = [(turn, completed(question, turn.heard_text)) for turn, question in answers if of_user(turn)]
     told = [(turn, text) for turn, text in told[-REACH:] if tells(turn.heard_text) or tells(text)]
     said = [turn for turn, _ in told]
@@ -386,7 +388,11 @@ def understood(turns: Sequence[Turn]) -> dict[str, Understood]:
         if not of_user(answer):
             continue
         asked = asked_in(before)
-        replies = [turn for turn in turns[at + 1 : at + _REPLIES] if turn.speaker == "agent"]
+        behind = turns[at + 1 : at + _REPLIES]
+        theirs = (
+            place for place, turn in enumerate(behind) if of_user(turn) and _OF_THEM.search(turn.heard_text)
+        )
+        replies = [turn for turn in behind[: next(theirs, None)] if turn.speaker == "agent"]
         named = (
             (reply, addressed_by(answer.heard_text, reply.heard_text, asked, at_once=reply is turns[at + 1]))
             for reply in replies
@@ -400,6 +406,7 @@ def understood(turns: Sequence[Turn]) -> dict[str, Understood]:
     return found | _numbers_given(turns) if gives else found
 
 
+_OF_THEM: Final = re.compile(r"\b(?:s?he|him|hers?|his|they|them)\b", re.IGNORECASE)
 _REPLIES: Final = 6
 """Turns behind a name in which the agent may address the caller by it."""
 
