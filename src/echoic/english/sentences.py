@@ -413,6 +413,8 @@ def affirmed(asked: Sentence, said: Sequence[Sentence]) -> str:
         return ""
     begun = said[0].at.get(yes.end(), len(said[0]))
     behind = said[0].text(begun, len(said[0])) if begun < len(said[0]) else ""
+    if said[0].cased and behind[:1].isupper() and said[0].low(begun) not in FUNCTION:
+        return ""  # "Do you live in York?", "Yes, Leeds"
     if _HEDGED.search(said[0].line) or _of_them(said[0].line[yes.end() :]) or any(map(_qualifies, said[1:2])):
         return ""
     # "You're on the gold plan." is no question
@@ -553,7 +555,9 @@ def speaks_of_another(text: str, *, of_another: bool, by_agent: bool, asked: str
     if by_agent and said:
         opening, asks = _opening(said, of_another=of_another)
         asks = asks and _ASKED_OF_PATIENT.search(said[-1].line) is not None
-        return asks or (of_another and opening not in _OF_PATIENT)
+        held = _HELD.search(said[-1].line)
+        meant = opening not in _OF_PATIENT or (held is not None and not _NO_HELD.search(held["held"]))
+        return asks or (of_another and meant)
     if said and _CONFIRMING.search(said[0].line):
         before = sentences(asked)
         of_another = of_another or (bool(before) and _FOR_YOURS.search(before[-1].line) is not None)
