@@ -71,10 +71,97 @@ from echoic.english.sentences import asks_about_another, completed, speaks_of_an
         ("What's your phone number?", "It's oh one six one double four.",
          "my phone number is oh one six one double four."),
         ("What's your email?", "It's ana at gmail dot com.", "my email is ana at gmail dot com."),
+        ("Full legal name, please?", "Yolanda Ruiz.", "my name is Yolanda Ruiz."),
+        ("Can I take a hospital number?", "M612448.", "my hospital number is M612448."),
+        ("And the postcode?", "S60 1QT.", "my postcode is S60 1QT."),
+        ("what's the reg", "b d one nine k l m", "my car registration is b d one nine k l m."),
+        ("do you know your blood group", "o negative", "my blood group is o negative."),
+        ("Who's your GP?", "Dr Aziz.", "my gp is Dr Aziz."),
+        ("Which days do you need?", "Tuesday and Friday.", "i need Tuesday and Friday."),
+        ("And what do you teach?", "History.", "i teach History."),
+        ("Where are you moving to?", "Otley.", "i'm moving to Otley."),
+        ("Do you want paper statements or online?", "Online.", "i prefer Online."),
+        ("How many cats do you have?", "Two.", "i have Two cats."),
+        ("How many children have you got?", "Three, all girls.", "i have Three children, all girls."),
+        ("how many dogs have you got", "two labradors", "i have two labradors."),
     ],
 )  # fmt: skip
 def test_a_bare_answer_becomes_a_statement(question, answer, read):
     assert completed(question, answer) == read
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "read"),
+    [
+        ("Are you vegetarian?", "Yes.", "I'm vegetarian."),
+        ("And do you drive a Fiesta?", "Yeah, I do.", "I drive a Fiesta."),
+        ("do you work nights", "yep", "i work nights."),
+        ("Are you allergic to nuts?", "Yes, I am.", "I'm allergic to nuts."),
+        ("Have you got a dishwasher, Mrs Hill?", "Yes.", "I have a dishwasher."),
+        ("Are you married?", "Yes, to Tom.", "I'm married to Tom."),
+        ("Are you diabetic?", "Yes, type two. Since May.", "I'm diabetic, type two. Since May."),
+        ("Do you work for Tesco?", "Yes, but only on Saturdays.", "I work for Tesco, but only on Saturdays."),
+        ("Is your email still ana@posteo.net?", "It is, yes.", "My email is ana@posteo.net."),
+        ("You're a nurse, is that right?", "That's right.", "I'm a nurse."),
+        ("you're diabetic aren't you", "yes type two", "i'm diabetic type two."),
+        ("Do you drive your own car?", "Yes.", "I drive my own car."),
+    ],
+)
+def test_a_yes_says_what_the_question_holds(question, answer, read):
+    assert completed(question, answer) == read
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Are you vegetarian?", "No."),
+        ("Are you vegetarian?", "I think so."),
+        ("Are you vegetarian?", "Yes and no."),
+        ("Are you vegetarian?", "Yes, I used to be."),
+        ("Are you vegetarian?", "Yes?"),
+        ("Are you vegetarian or vegan?", "Yes."),
+        ("Are you allergic to anything?", "Yes."),
+        ("You're on the gold plan.", "Yes."),
+        ("Are you ready?", "Yes."),
+        ("Are you calling about the boiler?", "Yes."),
+        ("Are you happy to go ahead?", "Yes."),
+        ("Are you at home?", "Yes."),
+        ("Are you still at the same address?", "Yes."),
+        ("Are you his wife?", "Yes."),
+        ("Are you the account holder?", "Yes."),
+        ("Do you live with your mother?", "Yes."),
+        ("Do you have a pen?", "Yes."),
+        ("Do you have your card?", "Yes."),
+        ("Do you have a booking?", "Yes."),
+        ("Do you need a receipt?", "Yes."),
+        ("Do you know the number?", "Yes."),
+        ("Is your number maskedsecret?", "Yes."),
+        ("Would you like a receipt?", "Yes."),
+        ("Are you vegetarian? We have a menu.", "Yes."),
+        ("Are you diabetic?", "Yes, my wife is."),
+        ("Are you diabetic?", "Yes. He is."),
+        ("are you asthmatic", "yes he is"),
+        ("Are you diabetic?", "Yes, as is my daughter."),
+        ("Are you Mrs Holt?", "Yes, her carer."),
+        ("Are you Tom?", "Yes, Tom's brother."),
+        ("Are you vegan?", "Oh yes, and I'm the Queen of Sheba."),
+        ("Are you diabetic?", "Yes, my doctor thinks I might be."),
+        ("Is your password bluebird?", "Yes."),
+        ("Do you use bluebird1 for your login?", "Yes."),
+        ("Are you exempt from identity checks?", "Yes."),
+        ("Was it a text or an email that you got?", "A text."),
+        ("What's the postcode of the pick up?", "LS1 4AP."),
+        ("What's the reg of the car that hit you?", "BD19 KLM."),
+    ],
+)
+def test_a_yes_to_what_does_not_last_or_is_unsure_says_nothing(question, answer):
+    assert completed(question, answer) == answer
+
+
+def test_a_yes_while_the_talk_is_about_somebody_else_says_nothing():
+    assert completed("Are you diabetic?", "Yes.", of_another=True) == "Yes."
+    assert asks_about_another("Are you diabetic?", of_another=True)
+    assert completed("Who's the GP? Who's your GP?", "Dr Aziz.", of_another=True) == "Dr Aziz."
 
 
 @pytest.mark.parametrize(

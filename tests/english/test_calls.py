@@ -803,6 +803,14 @@ async def test_an_answer_that_is_asked_for_again_answers_the_question_before(ana
           ">Which tooth is it, Mr. Krishnamurthy?"), "Raghav Krishnamurthy"),
         ((">who have we got then", "it's joyce abernathy", ">and a good time to call joyce"), "Joyce Abernathy"),
         ((">are you insured with us", "yeah emeka okafor", ">thanks emeka tell me what happened"), "Emeka Okafor"),
+        ((">And the name on the order?", "Morag Dalgleish. D, A, L, G, L, E, I, S, H.",
+          ">Thank you, Mrs Dalgleish."), "Morag Dalgleish"),
+        ((">am i speaking with lorraine", "no ma'am this is wendell do i sound like a lorraine",
+          ">ha no sir are you an authorized user wendell"), "Wendell"),
+        ((">Have you ordered before?", "I have. It'll be under McIlroy. Trevor McIlroy.", ">I've no Trevor.",
+          "Really?", ">And what size is the tank, Trevor?"), "Trevor McIlroy"),
+        ((">I've a Mr Winston Pryce?", "That was my dad. He passed last year. It's to be in my name. Leon Pryce.",
+          ">My condolences, Mr Pryce."), "Leon Pryce"),
     ],
 )  # fmt: skip
 async def test_a_name_by_which_the_agent_addresses_who_gave_it_is_the_callers(ana, lines, name):
@@ -824,6 +832,17 @@ async def test_a_name_by_which_the_agent_addresses_who_gave_it_is_the_callers(an
         (">Whose birthday is it?", "Emma.", ">Happy birthday, Emma!"),
         (">And the next of kin?", "Emma Stone.", ">So next of kin, Emma Stone."),
         ("Thank you, Priya.", ">Anything else, Priya?"),
+        (">Which model?", "It's Corsa.", ">Okay, Corsa."),
+        (
+            ">Have you ordered before?",
+            "Under my late mother. Violet Ray.",
+            ">Right.",
+            "Yes.",
+            ">And the tank, Violet?",
+        ),
+        (">Can I help?", "My boss's name is Karen Hill.", ">Is she in, Karen?"),
+        ("It'll be under Violet Ray.", ">Right.", "She's my mum.", ">And the tank size, Violet?"),
+        ("Booked under Omar Khan. He's my boss.", ">Thanks, Omar."),
     ],
 )
 async def test_a_name_that_the_agent_only_repeats_is_not(ana, lines):

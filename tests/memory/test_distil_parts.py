@@ -290,6 +290,13 @@ class TestGrounds:
         changes = [Add(fact=fact, source=("1",)), Add(fact=Fact(text="bees"), source=("1",))]
         assert grounded(changes, turns, []) == changes[1:]
 
+    @pytest.mark.parametrize(("answer", "stands"), [("Yes.", True), ("No.", False), ("Pardon?", False)])
+    def test_a_yes_says_the_words_of_its_question(self, answer, stands):
+        asked = Turn(speaker="agent", text="Are you diabetic?", id="1")
+        add = Add(fact=Fact(text="The user is diabetic."), source=("2",))
+        turns = [Turn(speaker="user", text=answer, id="2")]
+        assert grounded([add], turns, [], context=[asked]) == [add] * stands
+
     def test_only_what_is_spoken_of_is_confirmed_or_ends(self):
         known = [Memory(id="k", text="Paula", key="user_name", valid_from=WEDNESDAY)]
         turns = [Turn(speaker="user", text=text, id=text) for text in ("Paula, yes.", "And the weather?")]

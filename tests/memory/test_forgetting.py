@@ -383,6 +383,44 @@ async def test_what_others_ask_to_forget_in_their_own_words_is_hidden_and_nothin
 
 
 class TestWhatIsDestroyed:
+    @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+    async def test_the_question_goes_with_what_a_yes_to_it_taught(self, memory, tmp_path):
+        ana = memory.user("ana")
+        call = await say(
+            ana,
+            "monday",
+            "agent: Right. Are you vegetarian, Mrs Hill?",
+            "user: Yes, I am. My dog is called Biscuit.",
+            "agent: And do you live in Quillonda?",
+            "user: Yes, I do.",
+        )
+        await memory.settle(20)
+        assert {fact.text for fact in await ana.facts()} == {"vegetarian", "Biscuit", "Quillonda"}
+        assert (await ana.forget(key="diet:vegetarian")).verified
+        assert b"vegetarian" not in every_byte(tmp_path).lower()
+        assert {fact.text for fact in await ana.facts()} == {"Biscuit", "Quillonda"}
+        assert [turn.text for turn in await call.turns()] == [
+            "Right. [forgotten]?",
+            "[forgotten]. My dog is called Biscuit.",
+            "And do you live in Quillonda?",
+            "Yes, I do.",
+        ]
+
+    async def test_forget_that_after_a_yes_means_what_was_asked(self, memory):
+        ana = memory.user("ana")
+        await say(
+            ana,
+            "monday",
+            "agent: Do you live in Porto?",
+            "user: Yes.",
+            "agent: Are you vegetarian?",
+            "user: Yes.",
+            "agent: Noted.",
+            "user: Forget that.",
+        )
+        await memory.settle(20)
+        assert [fact.text for fact in await ana.facts()] == ["Porto"]
+
     @pytest.mark.parametrize("url", ["sqlite", "files"], indirect=True)
     async def test_the_words_are_in_no_byte_of_the_store(self, memory, tmp_path):
         ana = memory.user("ana")

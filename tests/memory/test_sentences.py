@@ -537,6 +537,10 @@ async def ended(memory, name, said):
         "I live in Leeds. || I'm at my mum's in York right now.",
         "My sons are called Tom and Ben. || Tom moved out, it's just Ben at home.",
         "I'm vegetarian. || I'm not vegetarian on holiday.",
+        "I play the cello. || I don't play the cello on Sundays.",
+        "I wear glasses. || I don't wear glasses? Of course I do.",
+        "I wear glasses. || My wife doesn't wear glasses.",
+        "I take statins and ramipril. || I don't take statins any more.",
     ],
 )
 async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
@@ -564,6 +568,10 @@ async def test_what_is_said_of_somebody_or_something_else_ends_nothing(said):
         "I work at Tesco. || They let me go from Tesco.",
         "I'm vegetarian. || I gave up being vegetarian.",
         "I live in Leeds. || We're in York now.",
+        "I'm diabetic, type two. || No, sorry, I'm not diabetic.",
+        "I take statins for my heart. || I don't take statins any more.",
+        "I use a wheelchair. || I don't use a wheelchair.",
+        "I keep bees. || I no longer keep bees.",
     ],
 )
 async def test_what_is_said_of_the_same_ends_it(said):

@@ -149,43 +149,57 @@ def known_or_capital(said: Sentence, at: int) -> Value | None:
 
 
 _BEFORE_OWN: Final = re.compile(
-    r"(?:(?:oh|um|er|hi|hello|yes|yeah|no|nah|aye|sir|ma'am|love|well|sure|it's|its|it is|this is|i'm|i am|"
-    r"my name is|my name's|name's|put it under|it'll be under|under) ){0,5}"
+    r"(?:(?:oh|um|er|hi|hello|yes|yeah|yep|yup|no|nah|aye|so|just|sir|ma'am|love|well|sure|it's|its|it is|"
+    r"this is|i'm|i am|my name is|my name's|name's|put it under|it'll be under|under) ){0,5}"
 )
 _THANKING: Final = frozenset("thanks thank you cheers hi hello hiya".split())
 _AFTER_LETTERS: Final = frozenset("and thanks thank please like for as with so yes double".split())
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _ASKS_NAME: Final = pattern("names.asks_name")
 _WHO_ELSE: Final = pattern("names.who_else")
+_UNDER: Final = re.compile(
+    r"\b(?:it(?:'s|s| is|'ll be|ll be| will be)|put (?:it|me|that)|booked|registered) under "
+    r"(?!(?:my|our|his|her|their|the|a) )"
+)
+_OWN: Final = re.compile(r"(?:this is|my name(?:'s|s| is)) $")
+_OF_THEM: Final = re.compile(r"\b(?:s?he|him|hers?|his|they|them)\b", re.IGNORECASE)
+_TITLED: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Dr)\.? ([A-Z][\w'’-]+)")
 _MOST_ANSWERED: Final = 2
-"""Sentences of an answer that may give the name that was asked for."""
+"""Sentences at the start and at the end of an answer that may give the name that was asked for."""
 _LEAST_ASKED: Final = 3
 """Words of an agent before a name at the end that addresses somebody: "is that Sarah" does not."""
 
 
-def addressed_by(answer: str, reply: str, asked: str = "") -> str:
+def addressed_by(answer: str, reply: str, asked: str = "", *, at_once: bool = True) -> str:
     """The name that an `answer` gives, if the agent's `reply` addresses the caller by it; else empty.
 
     "Raghav Krishnamurthy.", "Which tooth is it, Mr Krishnamurthy?" A surname alone proves little. Not if the
-    agent `asked` for somebody else.
+    agent `asked` for somebody else. `at_once`: the reply follows directly; what comes later may repeat
+    something else that "it's" told.
     """
-    said_again = {word.strip(".,?!") for word in answer.casefold().split()} & set(
-        _WORDS.findall(reply.casefold())
-    )
-    if all(word not in GIVEN and wordlike(word) for word in said_again) or _WHO_ELSE.search(fold(asked)):
+    words_again = set(_WORDS.findall(reply.casefold()))
+    said_again = words_again.intersection(word.strip(".,?!") for word in answer.casefold().split())
+    titled = {found.casefold() for found in _TITLED.findall(reply)}
+    may_name = any(word in GIVEN or word in titled or not wordlike(word) for word in said_again)
+    if not may_name or _WHO_ELSE.search(fold(asked)):
         return ""
     replied, asks = sentences(reply), _ASKS_NAME.search(fold(asked)) is not None
-    for said in sentences(answer)[:_MOST_ANSWERED]:
-        leading = _BEFORE_OWN.match(said.line)
-        start = said.at.get(leading.end(), 0) if leading else 0
+    answered, given, most, own_name = sentences(answer), "", 0, False
+    for said in answered[:_MOST_ANSWERED] + answered[_MOST_ANSWERED:][-_MOST_ANSWERED:]:
+        leading, under = _BEFORE_OWN.match(said.line), _UNDER.search(said.line)
+        under = under if not _OF_THEM.search(answer) else None
+        start = said.at.get(max(each.end() for each in (leading, under) if each), 0)
+        own_name = own_name or under is not None or bool(leading and _OWN.search(leading.group()))
         found = stated(said, start)
         if found is None or said.question or not closed(said, found.end):
             continue
         own = {fold(word).strip(".") for word in found.text.split()} - TITLES
-        known = len(own) > 1 or not GIVEN.isdisjoint(own)
-        if known and any(_addresses(one, own, named=asks or start > 0) for one in replied):
-            return found.text
-    return ""
+        known = own_name or len(own) > 1 or not GIVEN.isdisjoint(own)
+        named = asks or own_name or (start > 0 and at_once)
+        fits = known and (at_once or named) and len(own) > most
+        if fits and any(_addresses(one, own, named=named) for one in replied):
+            given, most = found.text, len(own)
+    return given
 
 
 def _addresses(said: Sentence, name: set[str], *, named: bool) -> bool:

@@ -16,8 +16,10 @@ from typing import Final
 from echoic.english.lexicon import (
     FUNCTION,
     GIVEN,
+    NUMBERS,
     PLACE_WORDS,
     PLACES,
+    PREPOSITIONS,
     TITLES,
     pattern,
     source,
@@ -48,6 +50,10 @@ _DASHES = re.compile(r"[–—]|--|…|\.{2,}")
 _INITIALS = re.compile(r"(?:[a-z]\.){1,4}[a-z]?")
 _KNOWN_AFTER: Final = words("sentences.known_after")
 _KNOWN_BEFORE: Final = words("sentences.known_before")
+
+
+_SPOKEN: Final = re.compile(r"(?<!\w)(?=[^\W\d_]*[^\W\d_BCDFGHJKLMNPQRSTVWXZ])[^\W\d_]+(?!\w)")
+"""A word of capitals that can be spoken; the letters of a code hold figures, or no vowel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +126,10 @@ class Sentence:
 def sentences(text: str) -> list[Sentence]:
     """`text` as sentences. Fillers, words broken off and stammered small words are left out.
 
-    A text in capitals is read as lower case: some recognisers write so.
+    A text in capitals is read as lower case: some recognisers write so. "S60 1QT" is a code.
     """
     shouted = text.upper() == text and text.lower() != text and " " in text.strip()
-    if shouted:
+    if shouted and _SPOKEN.search(text):
         text = text.lower()
     cased = any(c.isupper() for c in text)
     found: list[Sentence] = []
@@ -308,6 +314,12 @@ _WHOSE: Final = re.compile(
 _PURPOSE: Final = re.compile(r"\b(?:so(?: that)?|in case|because) (?:i|we|it|they|the|our|that)\b[^,]*,? ")
 # Answers that are about whoever is spoken of. A number to ring, an address or a name is asked of the caller.
 _OF_PATIENT: Final = frozenset({"i'm allergic to", "i take", "my birthday is"})
+# Answers of the caller, or while somebody else is spoken of, of them.
+_OF_EITHER: Final = re.compile(
+    r"my (?:hospital|patient|student|donor|supporter|member|blood|post ?code|zip|eircode|car registration|gp|"
+    r"doctor|dentist|vet|consultant|tutor|[a-z]+ size)\b|i have \*|i'm moving|"
+    r"i (?:teach|need|like|prefer|play|see)\b"
+)
 # What somebody who is named is, has or does, in an answer about allergies or medicines.
 _DOES: Final = pattern("answers.does")
 # Words by which a caller begins to speak of somebody else, goes on, and speaks of themselves.
@@ -342,6 +354,21 @@ _ASKING_AGAIN: Final = 80
 _ASKS_AGAIN: Final = pattern("answers.asks_again")
 _SORRY: Final = frozenset("i'm oh ah okay ok sorry".split())
 _AGREED: Final = pattern("answers.agreed")
+_AFFIRMS: Final = pattern("answers.affirms")
+# Questions that hold a whole statement, and those whose yes says nothing that lasts.
+_HELD: Final = pattern("answers.held")
+_NO_HELD: Final = pattern("answers.no_held")
+_HEDGED: Final = pattern("answers.hedged")
+_THEM: Final = re.compile(r"\b(?:s?he|they|it)(?:'[a-z]+)? |\b(?:hers?|his|him|theirs?|them) ")
+_TRUE_OF_THEM: Final = re.compile(
+    r"(?:(?:well|oh|but) ){0,2}(?:(?:s?he|they)(?:'[a-z]+)? |"
+    r"(?:my|our) (?:[a-z]+ ){1,2}(?:is|does|has|are|do|did|was|have) $)"
+)
+_FEW_BEHIND: Final = 6
+"""Words of a sentence that only qualifies the one before it."""
+_HELD_OPENINGS: Final = {"be": "i'm", "do": "i", "have": "i have", "thing": "my {thing} is"}
+_SECOND: Final = re.compile(r"\b(?:your|yourself|yours)\b", re.IGNORECASE)
+_FIRST: Final = {"your": "my", "yourself": "myself", "yours": "mine"}
 # By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
 _IS_THAT: Final = pattern("answers.is_that")
 _REGISTERED: Final = pattern("answers.registered")
@@ -370,10 +397,52 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     if asked and said and not (opening or other or of_another):
         statement = _agreed_name(asked[-1], said[0])
     if not statement:
-        return answer
+        agreed = affirmed(asked[-1], said) if asked and said and not (other or of_another) else ""
+        return agreed or answer
     rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
     spelled = opening == _NAME and rest and _LETTERS.match(said[1].line)
     return " ".join([statement + ("," if spelled else "."), *rest])
+
+
+def affirmed(asked: Sentence, said: Sequence[Sentence]) -> str:
+    """What a yes to `asked` says, as the user would: "Are you diabetic?", "Yes, type two" is "i'm diabetic,
+    type two"; empty if `said` is no yes, or the question has no such answer.
+    """
+    asks, yes = _HELD.search(asked.line), _AFFIRMS.match(said[0].line)
+    if not (asks and yes) or len(asked.line) > _QUESTION or said[0].question or _NO_HELD.search(asks["held"]):
+        return ""
+    begun = said[0].at.get(yes.end(), len(said[0]))
+    behind = said[0].text(begun, len(said[0])) if begun < len(said[0]) else ""
+    if said[0].cased and behind[:1].isupper() and said[0].low(begun) not in FUNCTION:
+        return ""  # "Do you live in York?", "Yes, Leeds"
+    if _HEDGED.search(said[0].line) or _of_them(said[0].line[yes.end() :]) or any(map(_qualifies, said[1:2])):
+        return ""
+    # "You're on the gold plan." is no question
+    asking = asks["tag"] or (not asks["told"] and (asked.question or not asked.cased))
+    if not asking or _OTHERS.search(asks["held"] + " "):
+        return ""
+    held = asked.text(asked.at[asks.start("held")], asked.at[asks.end("held") + 1])
+    held = _SECOND.sub(lambda found: _FIRST[found.group().lower()], held)
+    opening = next(words for group, words in _HELD_OPENINGS.items() if asks[group])
+    opening = opening.format(**asks.groupdict())
+    if not asked.cased:
+        comma = " "
+    else:
+        opening, comma = opening[0].upper() + opening[1:], ", "  # no name is in lower case then
+    link = " " if said[0].low(begun) in PREPOSITIONS else comma
+    rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
+    return " ".join([f"{opening} {held}{link if behind else ''}{behind}.", *rest])
+
+
+def _of_them(line: str) -> bool:
+    """Whether a part of an answer speaks of somebody else: "my wife is", "as is my son"."""
+    return _OTHERS.search(line) is not None or _THEM.search(line) is not None
+
+
+def _qualifies(behind: Sentence) -> bool:
+    """Whether a short sentence behind a yes takes it back, or says of whom it is true: "He is"."""
+    theirs = _TRUE_OF_THEM.match(behind.line) or _HEDGED.search(behind.line)
+    return len(behind) <= _FEW_BEHIND and theirs is not None
 
 
 def _agreed_name(asked: Sentence, said: Sentence) -> str:
@@ -447,7 +516,8 @@ def asks_about_another(question: str, *, of_another: bool = False) -> bool:
     `of_another`: as in `completed`.
     """
     asked = sentences(question)
-    return bool(asked) and _opening(asked, of_another=of_another)[1]
+    held = of_another and bool(asked) and _HELD.search(asked[-1].line) is not None
+    return held or (bool(asked) and _opening(asked, of_another=of_another)[1])
 
 
 # Others need not be cut into sentences.
@@ -485,7 +555,9 @@ def speaks_of_another(text: str, *, of_another: bool, by_agent: bool, asked: str
     if by_agent and said:
         opening, asks = _opening(said, of_another=of_another)
         asks = asks and _ASKED_OF_PATIENT.search(said[-1].line) is not None
-        return asks or (of_another and opening not in _OF_PATIENT)
+        held = _HELD.search(said[-1].line)
+        meant = opening not in _OF_PATIENT or (held is not None and not _NO_HELD.search(held["held"]))
+        return asks or (of_another and meant)
     if said and _CONFIRMING.search(said[0].line):
         before = sentences(asked)
         of_another = of_another or (bool(before) and _FOR_YOURS.search(before[-1].line) is not None)
@@ -510,6 +582,8 @@ def _opening(asked: Sequence[Sentence], *, of_another: bool) -> tuple[str, bool]
         if match := found.search(line):
             named = match.groupdict()
             if of_another and begun in _OF_PATIENT and not _ADDRESSED.search(line):
+                return "", True
+            if of_another and _OF_EITHER.search(begun.format(**named)):
                 return "", True
             about = _PURPOSE.sub("", line)
             if not (named or _ADDRESSED.search(line)):
@@ -553,6 +627,11 @@ def _stated(opening: str, said: Sentence) -> str:
     ):
         return ""
     behind = f". {said.text(end, len(said))}" if end < len(said) else ""
+    opening, _, counted = opening.partition(" *")  # "How many cats do you have?", "Two", or "two tabbies"
+    number = bool(counted) and (end == start + 1 or said.gap(start + 1)) and first in NUMBERS
+    if number:
+        rest = f", {said.text(start + 1, end)}" if end > start + 1 else ""
+        return f"{opening} {said.text(start, start + 1)}{counted}{rest}{behind}"
     return f"{opening} {said.text(start, end)}{behind}"
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -25,6 +26,7 @@ from typing import Final
 from echoic.english import listen
 from echoic.english.lexicon import MONTHS, wordlike
 from echoic.english.phrases import EMAIL_MARKS
+from echoic.english.sentences import affirmed, sentences
 from echoic.memory.records import Span, joined, masked
 from echoic.ranking.indexing import AGENT, USER, key_words
 from echoic.temporal.rules import ORDINALS, find_dates
@@ -562,20 +564,49 @@ def _told(claim: Claim, memory: Memory, turns: Sequence[Turn]) -> Claim:
 
 def _in_talk(talk: Sequence[Turn], claims: Sequence[Claim]) -> Iterator[tuple[Turn, list[Span]]]:
     seen = _Mentioned()
+    yes = [_affirms(talk, place, claims) for place in range(len(talk))]
+    asked: dict[str, set[str]] = defaultdict(set)
+    """By question, which may be asked twice, the turns that affirm it."""
+    for place, affirms in enumerate(yes):
+        if affirms:
+            asked[_last_said(talk[place - 1])].add(talk[place].id)
     for place, turn in enumerate(talk):
         passage = TextPassage(turn.heard_text, turn.speaker)
         spans: list[Span] = []
         for number, claim in enumerate(claims):
             close = place - seen.near.get(number, -9) <= 2
-            more = _spans(
-                passage, claim, source=turn.id in claim.sources, before=seen.asked, close=close and place > 0
-            )
+            source = turn.id in claim.sources
+            if source and yes[place]:
+                more = _all_sentences(passage)[:1] or [(0, len(passage.text))]
+                more += _spans(passage, claim, source=False, before=seen.asked, close=True)
+            elif (
+                turn.speaker == AGENT
+                and asked
+                and not claim.sources.isdisjoint(asked.get(_last_said(turn), ()))
+            ):
+                more = _all_sentences(passage)[-1:]
+            else:
+                more = _spans(passage, claim, source=source, before=seen.asked, close=close and place > 0)
             if more:
                 seen.near[number] = place
                 spans += more
         if spans:
             yield turn, joined(spans)
         seen.asked = passage
+
+
+def _last_said(turn: Turn) -> str:
+    said = sentences(turn.heard_text)
+    return said[-1].line if said else ""
+
+
+def _affirms(talk: Sequence[Turn], place: int, claims: Sequence[Claim]) -> bool:
+    """Whether what `claims` say was learned from a yes at `place`: "Are you vegan?", "Yes"."""
+    turn, before = talk[place], talk[place - 1] if place else None
+    if before is None or before.speaker != AGENT or not any(turn.id in claim.sources for claim in claims):
+        return False
+    asked, said = sentences(before.heard_text), sentences(turn.heard_text)
+    return bool(asked and said and affirmed(asked[-1], said))
 
 
 def _spans(

@@ -318,12 +318,11 @@ def _withheld_whole(
     whole: set[str] = set()
     new, before = {turn.id for turn in turns}, list[Turn]()
     for turn in (*context, *turns):
-        if not of_user(turn):
-            continue
-        if turn.id in new and takes_back(turn.heard_text):
+        own = turn.id in new and of_user(turn)
+        if own and takes_back(turn.heard_text):
             meant = {turn.id, *meant_by_that(turn, before)}
             whole |= meant.union(*(said for said in together if not meant.isdisjoint(said)))
-        elif turn.id in new and hushes(turn.heard_text):
+        elif own and hushes(turn.heard_text):
             whole.add(turn.id)
         before.append(turn)
     return whole

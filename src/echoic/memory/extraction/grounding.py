@@ -14,7 +14,7 @@ from typing import Final
 
 from echoic.english.listener import by_an_agent
 from echoic.english.phrases import digits, number
-from echoic.english.sentences import Sentence, sentences
+from echoic.english.sentences import Sentence, completed, sentences
 from echoic.errors import InvalidInput
 from echoic.memory.extraction.reconciliation import (
     FACT_CATEGORIES,
@@ -25,6 +25,7 @@ from echoic.memory.extraction.reconciliation import (
     Retract,
     Supersede,
 )
+from echoic.memory.extraction.turns import questions_before
 from echoic.memory.injection import injected
 from echoic.temporal import mentions_a_day
 from echoic.text import content_words, cut, fold, visible
@@ -62,9 +63,19 @@ _ORDERS: Final = re.compile(
 )
 
 
-def grounded(changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[Memory]) -> list[Change]:
-    """Those `changes` that are grounded in the turns they cite; `known` are the memories they may name."""
-    spoken = {turn.id: visible(turn.heard_text) for turn in turns}
+def grounded(
+    changes: Sequence[Change], turns: Sequence[Turn], known: Sequence[Memory], *, context: Sequence[Turn] = ()
+) -> list[Change]:
+    """Those `changes` that are grounded in the turns they cite; `known` are the memories they may name.
+
+    An answer says what its question, in `turns` or in `context` before them, makes of it: a yes to "Are you
+    diabetic?" says "diabetic".
+    """
+    every = [*context, *turns]
+    spoken = {
+        turn.id: visible(f"{turn.heard_text} {completed(asked, turn.heard_text)}")
+        for turn, asked in zip(every, questions_before(every), strict=True)
+    }
     by_id = {memory.id: memory for memory in known}
 
     def stands(change: Change) -> bool:

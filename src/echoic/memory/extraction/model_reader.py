@@ -349,7 +349,7 @@ class ModelReader:
             raise Unusable(f"{len(proposed)} changes for {len(turns)} turns; {MOST_CHANGES} at most")
         # before filtering: a model that would end so much has misread the rest as well
         _guard(ended_by(proposed), stretch, known)
-        changes = grounded(consistent(proposed, turns), turns, known.memories)
+        changes = grounded(consistent(proposed, turns), turns, known.memories, context=reading.context)
         statements = [_statement(c) for c in changes if isinstance(c, (Add, Supersede))]
         return await compared(known, self._store, scope, self._embedder, statements), changes
 
@@ -375,7 +375,8 @@ class ModelReader:
         hushed = withheld([*stretch.context, *turns, *map(turn_of, later)])
         hushed |= {one.id for one in there if is_unlearned(one)}
         if any(map(hidden_in, there)):  # or take back
-            changes = grounded(changes, list(map(recalled_turn, there)), known.memories)
+            recalled = list(map(recalled_turn, there))
+            changes = grounded(changes, recalled, known.memories, context=stretch.context)
         ledger = Ledger(self._store, scope)
         reconciler = Reconciler(
             ledger,

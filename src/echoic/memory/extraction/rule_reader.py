@@ -49,7 +49,7 @@ from echoic.memory.records import Ledger, conversation_of, cursor_of, record_of_
 from echoic.memory.retraction import hide_taken_back, withdraw
 from echoic.secrets import MARKER
 from echoic.stores.base import Put, Store
-from echoic.text import TAKEN_BACK
+from echoic.text import FORGOTTEN, TAKEN_BACK
 from echoic.types import Scope, Turn
 
 MASKED: Final = "maskedsecret"
@@ -124,8 +124,11 @@ def _told(asked: str, turn: Turn, *, of_another: bool) -> str | None:
     """The user's words in `turn`, as in `told_by_user`; None if there are none."""
     if not of_user(turn):
         return None
-    heard = MARKER.sub(MASKED, turn.heard_text).replace(TAKEN_BACK, MASKED)
-    return completed(asked, heard, of_another=of_another)
+    question, heard = (
+        MARKER.sub(MASKED, text).replace(TAKEN_BACK, MASKED) for text in (asked, turn.heard_text)
+    )
+    question = question.replace(FORGOTTEN, MASKED)
+    return completed(question, heard, of_another=of_another)
 
 
 def _hear(

@@ -69,6 +69,17 @@ _CHANGED: Final = re.compile(
 )
 _ENDED: Final = re.compile(rf"\b(?:{_GIVEN_UP}|not|retired from)\b")
 """Words that end what is named, whatever else holds."""
+_DENIES: Final = re.compile(
+    r"(?:i|we)(?:(?:['’]m| am|['’]re| are) (?:not|no longer)| (?:do not|don['’]t|no longer|never)|"
+    r"(?: have not|['’]ve not| haven['’]t)(?: got)?) (?P<rest>.+?)"
+    r"(?: any ?more| any longer| now| at all| these days| actually| really)*"
+)
+"""A statement about the speaker with its denial."""
+_STATES: Final = re.compile(
+    r"(?:i|we)(?:['’](?:m|ve|re))? (?P<rest>[^,]+?)(?: (?:since|in|at|on|for|from|with) .*|,.*)?"
+)
+_NOT_TOLD: Final = frozenset({"=?", "=quoted", "<said", "<says", "<told", "<if"})
+"""Signs of a clause that its speaker does not state."""
 _PARTED: Final = re.compile(r"\b(?:divorced|split up|broke up|passed away|died|(?:is|are) gone)\b")
 """Words that end everything about a person or an animal."""
 _WHEN: Final = re.compile(
@@ -171,6 +182,15 @@ def replaces(new: Statement, old: Statement, alike: float) -> bool:
     return shared is not None and _ends(new, old, alike, shared)
 
 
+def _denies(new: str, old: str) -> bool:
+    """Whether `new` denies what `old` says: "I don't take statins any more", "I take statins"."""
+    denied, stated = _DENIES.fullmatch(new.casefold()), _STATES.fullmatch(old.casefold().rstrip("."))
+    if denied is None or stated is None or _DENIES.match(old.casefold()):
+        return False
+    one, other = (content_stems(match["rest"]) for match in (denied, stated))
+    return bool(one) and other <= one <= content_stems(old)
+
+
 def _shared(new: Statement, old: Statement) -> frozenset[str] | None:
     """The stems of the topics of both; None if they are about different people or sides of one."""
     line = new.line
@@ -233,7 +253,7 @@ def may_replace(new: str, old: str) -> bool:
     if not one or not other:
         return False
     line = " ".join(one)
-    if _CHANGED.search(line) or _ENDED.search(line) or _other_number(one, other):
+    if _CHANGED.search(line) or _ENDED.search(line) or _other_number(one, other) or _denies(new, old):
         return True
     return _subject(one) != () and _subject(one) == _subject(other)
 
@@ -528,7 +548,9 @@ def _changes(
                 known = [*(held for held in known if held is not wrong), right]
             if contrast.kind != "name" or any(_has(contrast.right, held, here) for held in known):
                 continue  # alone it says nothing; "Mrs Adeyemi, not Folake" does
-        if read.likely < (_DISBELIEVED if one.heard else by.floor) or _overtaken(said[at : at + 2], by):
+        denied = [held for held in known if _is_denied_by(one.clause, held)]
+        unread = read.likely < (_DISBELIEVED if one.heard else by.floor) or _overtaken(said[at : at + 2], by)
+        if unread and not denied:
             continue
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
         beside = tuple(other.clause.text for other in near if other.turn is one.turn)
@@ -536,7 +558,7 @@ def _changes(
         able = (held for held in known if not (contrast and _is_keyed(held)))
         sure = read.likely >= by.sure and _stands(statement.words)
         able = (held for held in able if sure or not _is_relied_on(held) or _says_changed(statement))
-        gone = [held for held in able if _gives_way(held, one, statement, vector)]
+        gone = denied or [held for held in able if _gives_way(held, one, statement, vector)]
         if not (gone or one.clause.mended or _is_statement(read, by)):
             continue
         # what is corrected before it was stored is never stored
@@ -545,7 +567,7 @@ def _changes(
         ids += tuple(name for held in gone if isinstance(held.what, Supersede) for name in held.what.known)
         ended += len(ids)
         known = [held for held in known if held not in gone]
-        if one.heard:
+        if one.heard or (denied and not _is_statement(read, by)):
             found += [Retract(known=ids, source=(one.turn.id,))] if ids else []
             continue
         change = _kept(read, one.turn, ids, sure=sure)
@@ -647,6 +669,12 @@ def _standing(value: str) -> re.Pattern[str]:
 def _is_sorry(one: _SaidClause) -> bool:
     """Whether it begins with an apology: "sorry, it's the eleventh we fly"."""
     return "sorry" in one.clause.lead
+
+
+def _is_denied_by(clause: Clause, held: _Held) -> bool:
+    """Whether `clause` denies the sentence `held`; rules know what ends a slot."""
+    told = _NOT_TOLD.isdisjoint(clause.signs)
+    return told and not _is_keyed(held) and _denies(clause.text, held.statement.text)
 
 
 def _overtaken(said: Sequence[tuple[_SaidClause, Read, Floats]], by: Weights) -> bool:

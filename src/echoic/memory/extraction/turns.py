@@ -224,11 +224,12 @@ def may_ask(text: str) -> bool:
 def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     """Ids of the user's turns among `turns`, in order, that must not be learned from."""
     ids: set[str] = set()
-    said = [turn for turn in turns if of_user(turn)]
-    for place, turn in enumerate(said):
+    for place, turn in enumerate(turns):
         text = turn.heard_text
+        if not of_user(turn):
+            continue
         if takes_back(text):
-            ids |= {turn.id, *meant_by_that(turn, said[:place])}
+            ids |= {turn.id, *meant_by_that(turn, turns[:place])}
         elif hushes(text):
             ids.add(turn.id)
     return frozenset(ids)
@@ -268,10 +269,14 @@ def said_last(asked: Turn, before: Sequence[Turn]) -> tuple[str, ...]:
     """The id of the user's last turn `before` the request `asked` that says something; two if it takes back
     "all that", or if the last one only confirms the other: "Yes, that's my number."
     """
-    said = [turn for turn in before if of_user(turn)][-REACH:]
-    said = [turn for turn in said if tells(turn.heard_text)]
+    users = [place for place, turn in enumerate(before) if of_user(turn)][-REACH:]
+    near = before[max(0, users[0] - 2) :] if users else []
+    answers = zip(near, questions_before(near), strict=True)
+    told = [(turn, completed(question, turn.heard_text)) for turn, question in answers if of_user(turn)]
+    told = [(turn, text) for turn, text in told[-REACH:] if tells(turn.heard_text) or tells(text)]
+    said = [turn for turn, _ in told]
     several = _SEVERAL.search(asked.heard_text) and takes_back(asked.heard_text)
-    if several or (len(said) > 1 and _only_confirms(said[-1].heard_text, said[-2].heard_text)):
+    if several or (len(said) > 1 and _only_confirms(told[-1][1], said[-2].heard_text)):
         return tuple(turn.id for turn in said[-RECENT:])
     return tuple(turn.id for turn in said[-1:])
 
@@ -379,16 +384,31 @@ def understood(turns: Sequence[Turn]) -> dict[str, Understood]:
     """
     found: dict[str, Understood] = {}
     about: frozenset[str] | None = None
-    for before, answer, reply in zip([None, *turns], turns, turns[1:], strict=False):
-        if not of_user(answer) or reply.speaker != "agent":
+    for at, (before, answer) in enumerate(zip([None, *turns], turns, strict=False)):
+        if not of_user(answer):
             continue
         asked = asked_in(before)
-        name = addressed_by(answer.heard_text, reply.heard_text, asked)
-        if name and not _answers_something_else(asked, answer.heard_text):
+        behind = turns[at + 1 : at + _REPLIES]
+        theirs = (
+            place for place, turn in enumerate(behind) if of_user(turn) and _OF_THEM.search(turn.heard_text)
+        )
+        replies = [turn for turn in behind[: next(theirs, None)] if turn.speaker == "agent"]
+        named = (
+            (reply, addressed_by(answer.heard_text, reply.heard_text, asked, at_once=reply is turns[at + 1]))
+            for reply in replies
+        )
+        reply, name = next(((reply, name) for reply, name in named if name), (None, ""))
+        if reply and not _answers_something_else(asked, answer.heard_text):
             about = answers_about_another(turns)[0] if about is None else about
-            found |= {} if answer.id in about else {reply.id: Understood(f"This is {name}.", (answer,))}
+            told = Understood(f"Hello, this is {name}.", (answer,))
+            found |= {} if answer.id in about else {reply.id: told}
     gives = any(of_user(turn) and may_give_number(turn.heard_text) for turn in turns)
     return found | _numbers_given(turns) if gives else found
+
+
+_OF_THEM: Final = re.compile(r"\b(?:s?he|him|hers?|his|they|them)\b", re.IGNORECASE)
+_REPLIES: Final = 6
+"""Turns behind a name in which the agent may address the caller by it."""
 
 
 def _answers_something_else(asked: str, answer: str) -> bool:
