@@ -232,22 +232,19 @@ typedef struct {
     const float *share;
 } Asked;
 
-static void lay_out(Asked *asked, const float *axes)
+static void round_and_lay_out(Asked *asked, const float *axes, const Instructions *by)
 {
     int16_t rounded[AXES];
     for (size_t p = 0; p < asked->pieces; p++) {
         asked->steps[p] = round_to_steps(axes + p * AXES, AXES, INT16_MAX, rounded) / 127;
-        if (isnan(asked->steps[p]))
-            continue;
-        int16_t *block = asked->laid_out + p / LANES * AXES * LANES;
-        for (size_t axis = 0; axis < AXES; axis++)
-            block[(axis / 2 * LANES + p % LANES) * 2 + axis % 2] = rounded[axis];
+        if (!isnan(asked->steps[p]))
+            lay_out(by, rounded, p, asked->pieces, asked->laid_out);
     }
 }
 
 /* likeness[used][pieces] of every row that is wanted; a row that asks the very question is hushed. */
-static void compare(const Said *said, const Asked *asked, const uint8_t *flags, uint8_t asking, float same, float echo,
-                    int32_t *products, float *likeness)
+static void compare(const Said *said, const Asked *asked, const Instructions *by, const uint8_t *flags, uint8_t asking,
+                    float same, float echo, int32_t *products, float *likeness)
 {
     for (size_t i = 0; i < said->used; i++) {
         float *like = likeness + i * asked->pieces, alike = 0;
@@ -256,7 +253,7 @@ static void compare(const Said *said, const Asked *asked, const uint8_t *flags, 
                 like[p] = NAN;
             continue;
         }
-        chosen->best_products(said->pieces[i], said->count[i], asked->laid_out, asked->pieces, products);
+        by->best_products(said->pieces[i], said->count[i], asked->laid_out, asked->pieces, products);
         for (size_t p = 0; p < asked->pieces; p++) {
             like[p] = products[p] * asked->steps[p];
             alike += like[p] * asked->share[p];
@@ -305,6 +302,7 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
     const uint8_t *flags;
     const float *axes, *window;
     float *own, *around;
+    const Instructions *by = chosen; /* another thread may choose anew meanwhile */
 
     if (!given(nargs, 14))
         return NULL;
@@ -369,8 +367,8 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
     }
 
     Py_BEGIN_ALLOW_THREADS
-    lay_out(&asked, axes);
-    compare(&said, &asked, flags, (uint8_t)asking, (float)same, (float)echo, products, like);
+    round_and_lay_out(&asked, axes, by);
+    compare(&said, &asked, by, flags, (uint8_t)asking, (float)same, (float)echo, products, like);
     for (Py_ssize_t k = 0; k < rows; k++) {
         int64_t slot = slot_of[row[k]];
         size_t place = (size_t)said.table[place_of(&said, row[k])] - 1;
