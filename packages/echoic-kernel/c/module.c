@@ -282,9 +282,20 @@ static void look_around(const Said *said, const float *likeness, size_t pieces, 
     }
 }
 
+/* The sum of likeness by shares to five decimals, so that equal texts have equal scores. */
+static float rounded_sum(const float *like, const float *share, size_t pieces)
+{
+    double sum = 0;
+    for (size_t p = 0; p < pieces; p++)
+        sum += (double)like[p] * share[p];
+    return (float)(rint(sum * 1e5) / 1e5);
+}
+
 PyDoc_STRVAR(likeness_doc,
-             "likeness(tokens, rows, slot_of, row_at, head, flags, asking, axes, share, window, same, echo, own, around)\n--\n\n"
-             "Write into own and around, [rows, pieces], how like each row, and each with its neighbours, is to a question.");
+             "likeness(tokens, rows, slot_of, row_at, head, flags, asking, axes, share, window, same, echo, own, around, scores)"
+             "\n--\n\n"
+             "Write into own and around, [rows, pieces], how like each row, and each with its neighbours, is to a question,\n"
+             "and into scores, [rows], the sum of around by the pieces' shares. Returns how many rows have no score.");
 
 static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -301,10 +312,11 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
     const int32_t *row_at;
     const uint8_t *flags;
     const float *axes, *window;
-    float *own, *around;
+    float *own, *around, *scores;
     const Instructions *by = chosen; /* another thread may choose anew meanwhile */
+    Py_ssize_t missing = 0;
 
-    if (!given(nargs, 14))
+    if (!given(nargs, 15))
         return NULL;
     if (!PyDict_Check(args[0])) {
         PyErr_SetString(PyExc_TypeError, "tokens must be a dict");
@@ -318,7 +330,8 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
         !(axes = numbers(&arrays, args[7], FLOATS, pieces * AXES, NULL, 0)) ||
         !(window = numbers(&arrays, args[9], FLOATS, -1, &width, 0)) ||
         !(own = numbers(&arrays, args[12], FLOATS, rows * pieces, NULL, 1)) ||
-        !(around = numbers(&arrays, args[13], FLOATS, rows * pieces, NULL, 1)))
+        !(around = numbers(&arrays, args[13], FLOATS, rows * pieces, NULL, 1)) ||
+        !(scores = numbers(&arrays, args[14], FLOATS, rows, NULL, 1)))
         goto end;
     if (!inside64(row, rows, 0, size))
         goto end;
@@ -377,9 +390,11 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
         memcpy(best, mine, asked.pieces * sizeof *mine);
         if (slot < head && said.count[place])
             look_around(&said, like, asked.pieces, row_at + slot - reach, window, width, best);
+        scores[k] = rounded_sum(best, asked.share, asked.pieces);
+        missing += isnan(scores[k]) != 0;
     }
     Py_END_ALLOW_THREADS
-    done = Py_NewRef(Py_None);
+    done = PyLong_FromSsize_t(missing);
 
 end:
     for (size_t i = 0; i < said.used; i++)
