@@ -12,7 +12,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 2 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
+#define INTERFACE 3 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
 #define MOST_ARRAYS 24
 
 static const Instructions *chosen;
