@@ -491,7 +491,7 @@ def likeness_of(tokens=None, rows=FIRST, slot_of=TWO, row_at=ROW_AT, **given):
         {0: bytes(64)} if tokens is None else tokens,
         *(rows, slot_of, row_at, head, np.zeros(2, np.uint8), 1),
         *(given.get("axes", pieces), np.ones(1, np.float32), np.ones(9, np.float32), 0.97, 0.5),
-        *(out, floats(len(rows), 1)),
+        *(out, floats(len(rows), 1), given.get("scores", floats(len(rows)))),
     )
 
 
@@ -570,6 +570,7 @@ REFUSED = {
     "word pieces that are no bytes": ("likeness", likeness_of(tokens={0: "said"})),
     "tokens that are no dict": ("likeness", likeness_of(tokens=[])),
     "too little room": ("likeness", likeness_of(out=floats(0))),
+    "room for fewer scores": ("likeness", likeness_of(scores=floats(0))),
     "other axes": ("likeness", likeness_of(axes=floats(1, AXES - 1))),
     "floats of 64 bits": ("likeness", likeness_of(axes=np.zeros((1, AXES)))),
     "every other axis": ("likeness", likeness_of(axes=floats(1, 2 * AXES)[:, ::2])),
@@ -676,7 +677,7 @@ def test_what_does_not_fit_together_is_refused(what):
 
 @with_kernel
 def test_what_fits_together_is_taken():
-    KERNEL.likeness(*likeness_of())
+    assert KERNEL.likeness(*likeness_of()) == 0
     assert KERNEL.words(*words_of()) == [1.0, 1.0]
     assert KERNEL.words(*words_of(asked=[{0: 0.5, 9: 1.0}, {}])) == [1.0, None]
     assert KERNEL.words(*words_of(places=(), rows=0)) == [None, None]
@@ -694,8 +695,9 @@ def test_what_fits_together_is_taken():
 def test_what_is_not_a_number_stays_unknown():
     axes = np.full((1, AXES), np.nan, np.float32)
     given = likeness_of(axes=axes, tokens={0: bytes([1]) * AXES})
-    KERNEL.likeness(*given)
-    assert np.isnan(given[-2]).all()
+    assert KERNEL.likeness(*given) == 1
+    assert np.isnan(given[-3]).all()
+    assert np.isnan(given[-1]).all()
 
 
 @with_kernel

@@ -12,15 +12,20 @@
 typedef struct {
     const char *name;
     int (*runs_here)(void);
+    size_t few; /* a block of no more pieces of the question is laid out piece after piece; see `lay_out` */
     /* best[count]: the highest product of any of `pieces` word pieces (at least one) with each of the `count` pieces
-       of the question, which are laid out as asked[blocks][AXES / 2][LANES][2]. In best there is room for whole
-       blocks; what is behind `count` means nothing. */
+       of the question, which `lay_out` put there. In best there is room for whole blocks; what is behind `count`
+       means nothing. */
     void (*best_products)(const int8_t *said, size_t pieces, const int16_t *asked, size_t count, int32_t *best);
     /* out[rows]: the product of each row of `width` 16-bit floats with the question. */
     void (*half_products)(const uint16_t *vectors, size_t rows, size_t width, const float *asked, float *out);
 } Instructions;
 
 extern const Instructions INSTRUCTIONS[]; /* the best first; the last one has no name */
+
+/* Puts piece p of `count` of a question where `set` reads it in asked[blocks][AXES * LANES]: a block is
+   [AXES / 2][LANES][2], or [LANES][AXES] if it has few pieces. */
+void lay_out(const Instructions *set, const int16_t *axes, size_t p, size_t count, int16_t *asked);
 
 /* Rounds `values` to steps of 1/most of the largest; returns the length of a step, NaN if some are not finite. */
 float round_to_steps(const float *values, size_t count, int most, int16_t *into);

@@ -12,7 +12,7 @@
 
 #include "kernel.h"
 
-#define INTERFACE 2 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
+#define INTERFACE 3 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
 #define MOST_ARRAYS 24
 
 static const Instructions *chosen;
@@ -232,22 +232,19 @@ typedef struct {
     const float *share;
 } Asked;
 
-static void lay_out(Asked *asked, const float *axes)
+static void round_and_lay_out(Asked *asked, const float *axes, const Instructions *by)
 {
     int16_t rounded[AXES];
     for (size_t p = 0; p < asked->pieces; p++) {
         asked->steps[p] = round_to_steps(axes + p * AXES, AXES, INT16_MAX, rounded) / 127;
-        if (isnan(asked->steps[p]))
-            continue;
-        int16_t *block = asked->laid_out + p / LANES * AXES * LANES;
-        for (size_t axis = 0; axis < AXES; axis++)
-            block[(axis / 2 * LANES + p % LANES) * 2 + axis % 2] = rounded[axis];
+        if (!isnan(asked->steps[p]))
+            lay_out(by, rounded, p, asked->pieces, asked->laid_out);
     }
 }
 
 /* likeness[used][pieces] of every row that is wanted; a row that asks the very question is hushed. */
-static void compare(const Said *said, const Asked *asked, const uint8_t *flags, uint8_t asking, float same, float echo,
-                    int32_t *products, float *likeness)
+static void compare(const Said *said, const Asked *asked, const Instructions *by, const uint8_t *flags, uint8_t asking,
+                    float same, float echo, int32_t *products, float *likeness)
 {
     for (size_t i = 0; i < said->used; i++) {
         float *like = likeness + i * asked->pieces, alike = 0;
@@ -256,7 +253,7 @@ static void compare(const Said *said, const Asked *asked, const uint8_t *flags, 
                 like[p] = NAN;
             continue;
         }
-        chosen->best_products(said->pieces[i], said->count[i], asked->laid_out, asked->pieces, products);
+        by->best_products(said->pieces[i], said->count[i], asked->laid_out, asked->pieces, products);
         for (size_t p = 0; p < asked->pieces; p++) {
             like[p] = products[p] * asked->steps[p];
             alike += like[p] * asked->share[p];
@@ -285,9 +282,20 @@ static void look_around(const Said *said, const float *likeness, size_t pieces, 
     }
 }
 
+/* The sum of likeness by shares to five decimals, so that equal texts have equal scores. */
+static float rounded_sum(const float *like, const float *share, size_t pieces)
+{
+    double sum = 0;
+    for (size_t p = 0; p < pieces; p++)
+        sum += (double)like[p] * share[p];
+    return (float)(rint(sum * 1e5) / 1e5);
+}
+
 PyDoc_STRVAR(likeness_doc,
-             "likeness(tokens, rows, slot_of, row_at, head, flags, asking, axes, share, window, same, echo, own, around)\n--\n\n"
-             "Write into own and around, [rows, pieces], how like each row, and each with its neighbours, is to a question.");
+             "likeness(tokens, rows, slot_of, row_at, head, flags, asking, axes, share, window, same, echo, own, around, scores)"
+             "\n--\n\n"
+             "Write into own and around, [rows, pieces], how like each row, and each with its neighbours, is to a question,\n"
+             "and into scores, [rows], the sum of around by the pieces' shares. Returns how many rows have no score.");
 
 static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -304,9 +312,11 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
     const int32_t *row_at;
     const uint8_t *flags;
     const float *axes, *window;
-    float *own, *around;
+    float *own, *around, *scores;
+    const Instructions *by = chosen; /* another thread may choose anew meanwhile */
+    Py_ssize_t missing = 0;
 
-    if (!given(nargs, 14))
+    if (!given(nargs, 15))
         return NULL;
     if (!PyDict_Check(args[0])) {
         PyErr_SetString(PyExc_TypeError, "tokens must be a dict");
@@ -320,7 +330,8 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
         !(axes = numbers(&arrays, args[7], FLOATS, pieces * AXES, NULL, 0)) ||
         !(window = numbers(&arrays, args[9], FLOATS, -1, &width, 0)) ||
         !(own = numbers(&arrays, args[12], FLOATS, rows * pieces, NULL, 1)) ||
-        !(around = numbers(&arrays, args[13], FLOATS, rows * pieces, NULL, 1)))
+        !(around = numbers(&arrays, args[13], FLOATS, rows * pieces, NULL, 1)) ||
+        !(scores = numbers(&arrays, args[14], FLOATS, rows, NULL, 1)))
         goto end;
     if (!inside64(row, rows, 0, size))
         goto end;
@@ -369,8 +380,8 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
     }
 
     Py_BEGIN_ALLOW_THREADS
-    lay_out(&asked, axes);
-    compare(&said, &asked, flags, (uint8_t)asking, (float)same, (float)echo, products, like);
+    round_and_lay_out(&asked, axes, by);
+    compare(&said, &asked, by, flags, (uint8_t)asking, (float)same, (float)echo, products, like);
     for (Py_ssize_t k = 0; k < rows; k++) {
         int64_t slot = slot_of[row[k]];
         size_t place = (size_t)said.table[place_of(&said, row[k])] - 1;
@@ -379,9 +390,11 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
         memcpy(best, mine, asked.pieces * sizeof *mine);
         if (slot < head && said.count[place])
             look_around(&said, like, asked.pieces, row_at + slot - reach, window, width, best);
+        scores[k] = rounded_sum(best, asked.share, asked.pieces);
+        missing += isnan(scores[k]) != 0;
     }
     Py_END_ALLOW_THREADS
-    done = Py_NewRef(Py_None);
+    done = PyLong_FromSsize_t(missing);
 
 end:
     for (size_t i = 0; i < said.used; i++)

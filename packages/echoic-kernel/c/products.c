@@ -24,7 +24,7 @@
 
 #define BLOCK (AXES * LANES) /* numbers of a question that a block has */
 
-enum { SUMS = 32, AT_ONCE = 4, AT_ONCE_AVX2 = 2 };
+enum { SUMS = 32, AT_ONCE = 4, AT_ONCE_AVX2 = 2, FEW = 12 };
 
 INLINED float widened(uint16_t half)
 {
@@ -93,8 +93,7 @@ static int has_avx2(void)
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
 }
 
-/* Of one block; without `all` of its first half alone: most questions are short. */
-AVX2 INLINED void best_of_block(const int8_t *said, size_t pieces, const int16_t *asked, int all, int32_t *best)
+AVX2 static void best_of_block(const int8_t *said, size_t pieces, const int16_t *asked, int32_t *best)
 {
     __m256i low = _mm256_set1_epi32(INT32_MIN), high = low;
     for (size_t u = 0; u < pieces; u += AT_ONCE_AVX2) {
@@ -115,8 +114,7 @@ AVX2 INLINED void best_of_block(const int8_t *said, size_t pieces, const int16_t
             for (size_t s = 0; s < AT_ONCE_AVX2; s++) {
                 __m256i pair = _mm256_set1_epi32(pairs[s][j]);
                 first[s] = _mm256_add_epi32(first[s], _mm256_madd_epi16(left, pair));
-                if (all)
-                    second[s] = _mm256_add_epi32(second[s], _mm256_madd_epi16(right, pair));
+                second[s] = _mm256_add_epi32(second[s], _mm256_madd_epi16(right, pair));
             }
         }
         for (size_t s = 0; s < AT_ONCE_AVX2; s++) {
@@ -128,13 +126,42 @@ AVX2 INLINED void best_of_block(const int8_t *said, size_t pieces, const int16_t
     _mm256_storeu_si256((__m256i *)(best + LANES / 2), high);
 }
 
+/* Sums of the products of a word piece with one of the question, four of them not added up yet. */
+AVX2 INLINED __m128i part_sums(const __m256i *axes, const int16_t *asked)
+{
+    const __m256i *question = (const __m256i *)asked;
+    __m256i sums = _mm256_madd_epi16(axes[0], _mm256_loadu_si256(question));
+    for (size_t k = 1; k < AXES / 16; k++)
+        sums = _mm256_add_epi32(sums, _mm256_madd_epi16(axes[k], _mm256_loadu_si256(question + k)));
+    return _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+}
+
+/* Of a block with few pieces of the question, one after another: otherwise a third of the lanes would be empty. */
+AVX2 static void best_of_few(const int8_t *said, size_t pieces, const int16_t *asked, size_t count, int32_t *best)
+{
+    for (size_t p = 0; p < LANES; p++)
+        best[p] = INT32_MIN;
+    for (size_t u = 0; u < pieces; u++, said += AXES) {
+        __m256i axes[AXES / 16];
+        for (size_t k = 0; k < AXES / 16; k++)
+            axes[k] = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(said + 16 * k)));
+        for (size_t p = 0; p < count; p += 4) {
+            __m128i sums[4], *highest = (__m128i *)(best + p);
+            for (size_t s = 0; s < 4; s++)
+                sums[s] = p + s < count ? part_sums(axes, asked + (p + s) * AXES) : _mm_setzero_si128();
+            sums[0] = _mm_hadd_epi32(_mm_hadd_epi32(sums[0], sums[1]), _mm_hadd_epi32(sums[2], sums[3]));
+            _mm_storeu_si128(highest, _mm_max_epi32(_mm_loadu_si128(highest), sums[0]));
+        }
+    }
+}
+
 AVX2 static void best_products_avx2(const int8_t *said, size_t pieces, const int16_t *asked, size_t count, int32_t *best)
 {
     for (size_t b = 0; b < count; b += LANES, asked += BLOCK, best += LANES)
-        if (count - b > LANES / 2)
-            best_of_block(said, pieces, asked, 1, best);
+        if (count - b > FEW)
+            best_of_block(said, pieces, asked, best);
         else
-            best_of_block(said, pieces, asked, 0, best);
+            best_of_few(said, pieces, asked, count - b, best);
 }
 
 AVX2 static void half_products_avx2(const uint16_t *vectors, size_t rows, size_t width, const float *asked, float *out)
@@ -265,12 +292,20 @@ static void half_products_neon(const uint16_t *vectors, size_t rows, size_t widt
 
 const Instructions INSTRUCTIONS[] = {
 #ifdef X86
-    {"avx512vnni", has_vnni, best_products_vnni, half_products_vnni},
-    {"avx2", has_avx2, best_products_avx2, half_products_avx2},
+    {"avx512vnni", has_vnni, 0, best_products_vnni, half_products_vnni},
+    {"avx2", has_avx2, FEW, best_products_avx2, half_products_avx2},
 #endif
 #ifdef NEON
-    {"neon", always, best_products_neon, half_products_neon},
+    {"neon", always, 0, best_products_neon, half_products_neon},
 #endif
-    {"plain", always, best_products_plain, half_products_plain},
-    {NULL, NULL, NULL, NULL},
+    {"plain", always, 0, best_products_plain, half_products_plain},
+    {NULL, NULL, 0, NULL, NULL},
 };
+
+void lay_out(const Instructions *set, const int16_t *axes, size_t p, size_t count, int16_t *asked)
+{
+    size_t lane = p % LANES;
+    asked += p / LANES * BLOCK;
+    for (size_t k = 0; k < AXES; k++)
+        asked[count - (p - lane) > set->few ? (k / 2 * LANES + lane) * 2 + k % 2 : lane * AXES + k] = axes[k];
+}

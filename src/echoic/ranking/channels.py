@@ -160,7 +160,8 @@ class Channels(dict[str, Floats]):
             ends = zip(self.starts.tolist(), order.searchsorted(self.starts).tolist(), strict=True)
             by_place = [order[first:end] - start for (start, first), (_, end) in pairwise(ends)]
         weights = piece_weights(self.spelled, self.words.worth, self.query.meant)
-        scores = np.full(self.starts[-1], _NAN)
+        scores = np.empty(self.starts[-1], np.float32)
+        scores.fill(_NAN)
         closer = late(pieces, weights, self.places, by_place)
         scores[order] = closer.scores
         self["late"], self.looked_at = scores, LookedAt(order, closer)

@@ -10,6 +10,7 @@ Only candidates are compared: the cost does not grow with what a caller has said
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,7 @@ def piece_weights(
     """
     known = {word: _weight(word, worth, meant or {}) if word else 0.0 for word in dict.fromkeys(words)}
     weights = np.array([known[word] for word in words], np.float32)
-    return weights if weights.any() else np.ones_like(weights)
+    return weights if any(known.values()) else np.ones_like(weights)
 
 
 def vector_without(words: Sequence[str], pieces: Pieces, left_out: frozenset[str]) -> Floats | None:
@@ -54,12 +55,11 @@ def vector_without(words: Sequence[str], pieces: Pieces, left_out: frozenset[str
     """
     if not pieces.hidden.shape[1]:
         return None
-    out = {word for word in dict.fromkeys(words) if not left_out.isdisjoint(_cut(word))}
-    keep = [i for i, word in enumerate(words) if word not in out]
-    if not any(words[i] for i in keep):
+    known = {word: left_out.isdisjoint(_cut(word)) for word in dict.fromkeys(words)}
+    if not any(kept and word for word, kept in known.items()):
         return None
-    mean: Floats = np.add.reduce(pieces.hidden[keep]) / len(keep)
-    return mean / np.float32(np.sqrt(mean.dot(mean)) + 1e-9)
+    total: Floats = np.array([known[word] for word in words], np.float32) @ pieces.hidden
+    return total / np.float32(math.sqrt(total.dot(total)) + 1e-9)
 
 
 def words_of_pieces(text: str, pieces: Pieces) -> list[str]:
@@ -98,6 +98,7 @@ WINDOW = np.array([0.6, 0.7, 0.8, 0.9, 1.0, 0.8, 0.7, 0.6, 0.5], np.float32)
 """Discounts for pieces of the turns 4, 3, 2, 1 before, of the turn itself, and of the turns 1, 2, 3, 4 after.
 Six shapes that reach four turns back lay within 0.4 points of R@10."""
 
+_ASKING = int(Flag.ASKING)
 _SAME, _ECHO = 0.97, np.float32(0.5)
 """The similarity from which a question repeats the query, and its discount then."""
 
@@ -129,20 +130,36 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
 
     `weights` is [pieces], not all 0.
     """
-    counted = np.flatnonzero(weights)
-    axes, share = pieces.axes[counted], weights[counted] / weights.sum()
-    both = [_likeness(axes, share, place, rows) for place, rows in zip(places, candidates, strict=True)]
-    own, likeness = [found[0] for found in both], [found[1] for found in both]
-    found = [like @ share for like in likeness]
-    scores: Floats = np.concatenate(found)
-    # rounded, so that the order of equal texts does not depend on their position in a block
-    return Closer(counted, own, likeness, scores.round(5), int(np.count_nonzero(np.isnan(scores))))
+    counted = weights.nonzero()[0]
+    axes, share = pieces.axes.take(counted, 0), weights.take(counted)
+    share /= np.add.reduce(share)
+    found = [_likeness(axes, share, place, rows) for place, rows in zip(places, candidates, strict=True)]
+    scores = found[0].scores if len(found) == 1 else np.concatenate([each.scores for each in found])
+    own, likeness = [each.own for each in found], [each.likeness for each in found]
+    return Closer(counted, own, likeness, scores, sum(each.missing for each in found))
 
 
-def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:
-    """[rows, pieces] Best similarity in each row, and in its window; NaN without pieces."""
+class _Found(NamedTuple):
+    """What one partition adds to a `Closer`."""
+
+    own: Floats
+    likeness: Floats
+    scores: Floats
+    missing: int
+
+
+def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> _Found:
+    """Best similarities in each row, and in its window; NaN without pieces."""
     if kernel.multiplies():
         return _compiled_likeness(axes, share, place, rows)
+    own, likeness = _own_and_around(axes, share, place, rows)
+    # rounded, so that the order of equal texts does not depend on their position in a block
+    scores = (likeness @ share).round(5)
+    return _Found(own, likeness, scores, int(np.count_nonzero(np.isnan(scores))))
+
+
+def _own_and_around(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:
+    """[rows, pieces] of both."""
     slots = place.layout.slot_of[rows]
     in_session = np.flatnonzero(slots < place.layout.head)
     if not len(in_session):
@@ -163,14 +180,15 @@ def _likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tup
     return own, likeness
 
 
-def _compiled_likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> tuple[Floats, Floats]:
+def _compiled_likeness(axes: Floats, share: Floats, place: Candidates, rows: Rows) -> _Found:
     assert kernel.compiled is not None
-    layout = place.layout
-    own, likeness = np.empty((2, len(rows), len(axes)), np.float32)
-    at = layout.slot_of, layout.row_at, layout.head, layout.flags, int(Flag.ASKING)
-    how = WINDOW, _SAME, _ECHO, own, likeness
-    kernel.compiled.likeness(place.partition.tokens, rows, *at, np.ascontiguousarray(axes), share, *how)
-    return own, likeness
+    layout, count = place.layout, len(rows)
+    own, likeness = np.empty((2, count, len(axes)), np.float32)
+    scores = np.empty(count, np.float32)
+    at = layout.slot_of, layout.row_at, layout.head, layout.flags, _ASKING
+    how = WINDOW, _SAME, _ECHO, own, likeness, scores
+    missing = kernel.compiled.likeness(place.partition.tokens, rows, *at, axes, share, *how)
+    return _Found(own, likeness, scores, missing)
 
 
 def _hush(likeness: Floats, share: Floats, place: Candidates, rows: Rows) -> None:

@@ -479,12 +479,11 @@ def _close(channels: Channels, looked: LookedAt, rows: Rows) -> dict[str, Any]:
 
 def _shares(channels: Channels, looked: LookedAt) -> Floats:
     """[weighted pieces] The weight of each piece; all topic words count the same."""
-    counted = [channels.spelled[piece] for piece in looked.closer.pieces.tolist()]
-    times = {word: counted.count(word) for word in counted}
-    called = channels.called
-    worth = {word: 1.0 if any(map(called.isdisjoint, _meaty(word))) else _STOP_SHARE for word in times}
-    share = np.array([worth[word] / times[word] for word in counted], np.float32)
-    share /= share.sum()
+    spelled, called = channels.spelled, channels.called
+    counted = [spelled[piece] for piece in looked.closer.pieces.tolist()]
+    worth = {word: 1.0 if any(map(called.isdisjoint, _meaty(word))) else _STOP_SHARE for word in set(counted)}
+    share = np.array([worth[word] / counted.count(word) for word in counted], np.float32)
+    share /= np.add.reduce(share)
     return share
 
 

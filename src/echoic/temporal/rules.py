@@ -570,11 +570,12 @@ RULES: tuple[TimeRule, ...] = (
     _rule(rf"{_FEAST}{_OF_YEAR}", _feast, needs=_FEAST_WORDS, past=False),
 )
 """All patterns. Of two that overlap in a text the longer match counts."""
-_BY_PIECE = [(piece, rule) for rule in RULES for piece in rule.needs]
-"""Each rule with the pieces of text of which it needs one."""
+_PIECES = tuple(dict.fromkeys(piece for rule in RULES for piece in rule.needs))
+"""The pieces of text of which each rule needs one."""
 
 
 def likely_rules(text: str) -> Iterable[TimeRule]:
     """The rules worth trying, in order: to try all takes three times as long."""
     folded = text.casefold()
-    return dict.fromkeys(rule for piece, rule in _BY_PIECE if piece in folded)
+    there = {piece for piece in _PIECES if piece in folded}
+    return [rule for rule in RULES if not there.isdisjoint(rule.needs)] if there else ()
