@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import bson
 
-from echoic_loopback.mongodb.matching import Document, copied, order
+from echoic_loopback.mongodb.matching import Document, order
 from echoic_loopback.mongodb.refusals import (
     BAD_VALUE,
     CONFLICTING_UPDATE,
@@ -57,7 +58,7 @@ def changed(document: Document, update: Any, *, inserting: bool = False) -> Docu
         Refusal: an operator is not known, two touch one path, or `_id` would change.
     """
     check_update(update)
-    after = copied(document)
+    after = copy.deepcopy(document)
     for name, fields in update.items():
         if name == "$setOnInsert" and not inserting:
             continue
@@ -119,7 +120,7 @@ def _parent(document: Document, path: str, *, make: bool) -> tuple[Document | No
 def _set(document: Document, path: str, value: Any) -> None:
     parent, last = _parent(document, path, make=True)
     if parent is not None:
-        parent[last] = copied(value)
+        parent[last] = copy.deepcopy(value)
 
 
 def _unset(document: Document, path: str, _argument: Any) -> None:

@@ -21,19 +21,6 @@ _Test = Callable[[list[Any]], bool]
 
 # https://www.mongodb.com/docs/manual/reference/bson-type-comparison-order/
 _NULL, _NUMBER, _STRING, _OBJECT, _ARRAY, _BINARY, _OBJECT_ID, _BOOLEAN, _DATE = range(1, 10)
-_BRACKETS: dict[type, int] = {
-    type(None): _NULL,
-    bool: _BOOLEAN,
-    int: _NUMBER,
-    float: _NUMBER,
-    str: _STRING,
-    dict: _OBJECT,
-    list: _ARRAY,
-    tuple: _ARRAY,
-    bytes: _BINARY,
-    ObjectId: _OBJECT_ID,
-    datetime: _DATE,
-}
 _TYPES = {
     "double": (float,),
     "string": (str,),
@@ -64,9 +51,25 @@ _NOT_HERE = {
 
 def bracket(value: Any) -> int:
     """The place of a value's type in the order of types; only values of one bracket are greater or less."""
-    for kind in type(value).__mro__:
-        if kind in _BRACKETS:
-            return _BRACKETS[kind]
+    match value:
+        case None:
+            return _NULL
+        case bool():
+            return _BOOLEAN
+        case int() | float():
+            return _NUMBER
+        case str():
+            return _STRING
+        case Mapping():
+            return _OBJECT
+        case list() | tuple():
+            return _ARRAY
+        case bytes():
+            return _BINARY
+        case ObjectId():
+            return _OBJECT_ID
+        case datetime():
+            return _DATE
     raise Refusal(NOT_IMPLEMENTED, f"the stand-in cannot compare values of {type(value).__name__}")
 
 
@@ -82,15 +85,6 @@ def order(value: Any) -> tuple[Any, ...]:
     if kind == _NUMBER and value != value:
         return (kind, float("-inf"))
     return (kind, None if value is None else value)
-
-
-def copied(value: Any) -> Any:
-    """A copy that shares nothing that can change: of what BSON knows, only documents and arrays can."""
-    if isinstance(value, dict):
-        return {name: copied(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [copied(item) for item in value]
-    return value
 
 
 def values_at(document: Any, path: str) -> list[Any]:

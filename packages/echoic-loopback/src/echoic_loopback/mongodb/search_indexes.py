@@ -5,6 +5,7 @@ An index follows the data with a delay; `SearchIndexes.pause` holds it, as a bus
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from bson.objectid import ObjectId
 
 from echoic_loopback.mongodb.analysis import ANALYZERS, DEFAULT_ANALYZER
-from echoic_loopback.mongodb.matching import Document, copied
+from echoic_loopback.mongodb.matching import Document
 from echoic_loopback.mongodb.refusals import FAILED_TO_PARSE, INVALID_OPTIONS, Refusal, unknown_fields
 
 _SIMILARITIES = {"cosine", "euclidean", "dotProduct"}
@@ -122,7 +123,7 @@ class SearchIndexes:
 
     def pause(self, data: Mapping[str, Mapping[Any, Document]]) -> None:
         """Read nothing more from now on."""
-        self._seen = {namespace: copied(dict(documents)) for namespace, documents in data.items()}
+        self._seen = {namespace: copy.deepcopy(dict(documents)) for namespace, documents in data.items()}
 
     def go_on(self) -> None:
         """Catch up."""

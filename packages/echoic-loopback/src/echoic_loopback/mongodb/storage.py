@@ -7,12 +7,13 @@ document wins, and who comes second in a transaction is told `WriteConflict` at 
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from echoic_loopback.mongodb.indexes import Index, Key
-from echoic_loopback.mongodb.matching import Document, compiled, copied, equalities, order, values_at
+from echoic_loopback.mongodb.matching import Document, compiled, equalities, order, values_at
 from echoic_loopback.mongodb.refusals import (
     DUPLICATE_KEY,
     INDEX_OPTIONS_CONFLICT,
@@ -136,7 +137,7 @@ class Transaction:
             document = self.get(namespace, key)
             if document is not None and test(document):
                 found[key] = document
-        return [copied(document) for document in found.values()]
+        return [copy.deepcopy(document) for document in found.values()]
 
     def get(self, namespace: str, key: Key) -> Document | None:
         """One document as this transaction sees it; not a copy."""
