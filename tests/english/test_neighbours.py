@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import cProfile
+import pstats
 
 import pytest
 
@@ -366,20 +367,10 @@ def test_corrections_of_other_things_are_heard_in_linear_time():
     """Steps are counted, not seconds, which depend on what else the machine does."""
 
     def steps(times):
-        taken = 0
-
-        def count(_frame, event, _argument):
-            nonlocal taken
-            taken += event in ("call", "c_call")
-
         text = "I live in Rome. " + "Book it to Paris. No, London. " * times
-        before = sys.getprofile()
-        sys.setprofile(count)
-        try:
+        with cProfile.Profile() as counted:
             listen(text)
-        finally:
-            sys.setprofile(before)
-        return taken
+        return pstats.Stats(counted).total_calls
 
     steps(10)
     assert steps(400) < 15 * steps(40)

@@ -73,7 +73,10 @@ def grows_too_fast(work, fragment):
     once = cost(lambda: work(text * 4), 1)
     if once < MEASURABLE_S:
         return False
-    least = cost(lambda: work(text), 5)
+    least = cost(lambda: work(text), 2)
+    if once <= 6 * least:  # four times as long, or nearly: most are seen to be linear here
+        return False
+    least = min(least, cost(lambda: work(text), 3))
     return once > 9 * least and cost(lambda: work(text * 4), 3) > 9 * least
 
 

@@ -100,6 +100,7 @@ TAKEN_BACK = [
 
 @pytest.mark.parametrize("each", [True, False], ids=["each turn", "each call"])
 @pytest.mark.parametrize(("said", "left"), TAKEN_BACK)
+@pytest.mark.parametrize("url", ["memory://"])  # what is said matters, not where it is kept
 async def test_what_was_said_before_holds_again_whenever_it_was_read(memory, said, left, each):
     user = memory.user("ana")
     for texts in said.split(" || "):
@@ -127,6 +128,7 @@ async def test_what_was_said_before_holds_again_whenever_it_was_read(memory, sai
         ),
     ],
 )
+@pytest.mark.parametrize("url", ["memory://"])  # what is said matters, not where it is kept
 async def test_a_confirmation_is_taken_back_with_what_it_confirms_and_a_question_alone(memory, said, left):
     user = memory.user("ana")
     call = await user.conversation()
@@ -146,6 +148,7 @@ async def test_a_confirmation_is_taken_back_with_what_it_confirms_and_a_question
         ("I'm vegan. | >And your age? | Forty two. | Scrap that.", {"diet:vegan": "vegan"}),
     ],
 )
+@pytest.mark.parametrize("url", ["memory://"])  # what is said matters, not where it is kept
 async def test_what_stands_beside_what_is_forgotten_stays(memory, said, left):
     user = memory.user("ana")
     call = await user.conversation()

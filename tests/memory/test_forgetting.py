@@ -365,6 +365,7 @@ class TestWhatIsRecalled:
         assert "sister is called Marta" in str(await ana.query("What is my sister called?"))
 
 
+@pytest.mark.parametrize("url", ["memory://"])  # what is said matters, not where it is kept
 async def test_what_others_ask_to_forget_in_their_own_words_is_hidden_and_nothing_else_is(memory):
     """Written apart from the rules, and counted before these were mended: docs/forgetting.md."""
     lines = (Path(__file__).parent / "spoken_forgetting.jsonl").read_text().splitlines()
@@ -832,6 +833,7 @@ class TestTakenBackInSpeech:
             ("I drink two bottles of gin a day.", "Forget that. My mother lives in York."),
         ],
     )
+    @pytest.mark.parametrize("url", ["memory://"])  # what is said matters, not where it is kept
     async def test_forget_that_hides_what_was_said_last_and_keeps_the_facts_from_before_it(
         self, memory, said, request_, each
     ):

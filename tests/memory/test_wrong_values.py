@@ -13,6 +13,7 @@ from echoic.errors import WriteConflict
 from echoic.types import checked_time
 
 
+@pytest.mark.parametrize("url", ["memory://"])  # it is refused before any store is asked
 class TestOfTheUser:
     @pytest.mark.parametrize("late", ["5", 0, -1, float("nan"), [5]])
     async def test_a_deadline_that_is_no_number_above_0(self, memory, late):
@@ -85,6 +86,7 @@ WRONG_IN_EXPORTS = [
 
 
 @pytest.mark.parametrize(("part", "wrong"), WRONG_IN_EXPORTS)
+@pytest.mark.parametrize("url", ["memory://"])  # it is refused before any store is asked
 async def test_an_export_with_a_wrong_value_is_refused_as_a_whole(memory, part, wrong):
     ana = memory.user("ana")
     await ana.set("home", "Rome")
@@ -118,6 +120,7 @@ WHERE = [
 
 
 @pytest.mark.parametrize(("path", "wrong", "why"), WHERE)
+@pytest.mark.parametrize("url", ["memory://"])  # it is refused before any store is asked
 async def test_what_is_wrong_in_an_export_is_named_by_its_place_and_not_quoted(memory, path, wrong, why):
     ana = memory.user("ana")
     for key in ("home", "work"):
@@ -149,6 +152,7 @@ RESULT = {"id": "r", "name": "look_up", "value": 1, "at": "2026-01-01T00:00:00+0
         {"at": 5},
     ],
 )
+@pytest.mark.parametrize("url", ["memory://"])  # it is refused before any store is asked
 async def test_a_result_with_a_wrong_value_is_refused(memory, wrong):
     ana = memory.user("ana")
     await (await ana.conversation("call")).append(Turn(speaker="user", text="Hello.", id="t1"))
@@ -179,6 +183,7 @@ NOT_IDS = [
 
 
 @pytest.mark.parametrize("wrong", NOT_IDS)
+@pytest.mark.parametrize("url", ["memory://"])  # it is refused before any store is asked
 async def test_directives_for_nothing_that_can_be_are_refused(url, wrong):
     exported = {"format": "echoic-export", "version": 1, "user": "ana", "memories": [], "conversations": []}
     for_agent = {"id": f"agent:{LONG}", "pacing": "slow"}

@@ -165,7 +165,7 @@ async def speak(page, words, *, cutting_in=False):
           mute.click();
           window.sayOnce?.();
           while (said()?.trim() !== words && performance.now() < until) {
-            await new Promise((done) => setTimeout(done, 10));
+            await new Promise((done) => setTimeout(done, 30));  // each look lays the page out
           }
           mute.click();
         }""",

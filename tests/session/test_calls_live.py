@@ -61,6 +61,33 @@ async def test_what_was_said_is_kept_turn_by_turn_and_known_in_the_next_call(
     assert all(turn[2] is None for turn in await turns_of(memory, "first"))
 
 
+async def test_what_a_device_played_to_its_end_waits_for_no_checkpoint(memory, serve, eventually):
+    settings, agent = SessionSettings(checkpoint_every_s=60), robin(greeting="Greet the caller.")
+    async with (
+        serve("openai", Script(Says("hello there"), open_ended=True)) as (_, model),
+        VoiceSession(memory, user="ana", agents=[agent], model=model, settings=settings) as session,
+    ):
+        session.played(0)
+        handed = 0
+
+        async def device():
+            nonlocal handed
+            async for each in session.media():
+                handed += len(each.pcm)
+
+        async with asyncio.TaskGroup() as line:
+            playing = line.create_task(device())
+            reply = await eventually(lambda: [*session.live.provider.utterances.values()])
+            await eventually(lambda: reply[0].ended and handed == reply[0].trace.audio_bytes)
+            await eventually(lambda: not session.live.dirty.is_set())
+            session.played(handed - 2)
+            assert not session.live.dirty.is_set()
+            session.played(handed)
+            assert session.live.dirty.is_set()
+            await eventually(lambda: session.recorder.kept == 1)
+            playing.cancel()
+
+
 @BY_ONE_PROVIDER
 async def test_a_call_of_which_nothing_can_be_learned_is_kept_and_ended(
     tmp_path, provider, serve, phone, eventually

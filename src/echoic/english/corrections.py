@@ -483,10 +483,9 @@ def of_another(
     if old is None or old.retracts or not (old.sentence and old.text):
         return None
     end = disowned(said, at, old)
-    apart = not all(_again(one, old) for one in sentences(since))
-    if end is None or apart or not all(_of_speaker(one, old) for one in sentences(asked)):
+    if end is None or not all(_again(one, old) for one in sentences(since)):
         return None
-    if _offers_another(old, asked):
+    if not all(_of_speaker(one, old) for one in sentences(asked)) or _offers_another(old, asked):
         return None
     slot = old.key.partition(":")[0]
     same = takewhile(lambda one: one.key.partition(":")[0] == slot and not one.retracts, reversed(previous))

@@ -343,7 +343,11 @@ class VoiceSession:
 
     def played(self, total_bytes: int, *, flushed: bool = False) -> None:
         """Report how many bytes a device has played in total; see `Playback.played`."""
-        self._at().live.playback.played(total_bytes, flushed=flushed)
+        live = self._at().live
+        sounding = live.playback.sounding
+        live.playback.played(total_bytes, flushed=flushed)
+        if sounding is not None and live.playback.sounding is not sounding:
+            live.dirty.set()  # it was heard to its end: its turn need not wait for the next checkpoint
 
     def hold(self) -> None:
         """The caller's connection is lost for a moment: the reply is cut off where they stopped hearing

@@ -625,9 +625,14 @@ _LEADS = BETWEEN | frozenset(
 
 def is_bare(text: str) -> bool:
     """Whether only a number is said: digits, and the words around them."""
-    words = [word[0].lower() for word in _WORD.finditer(text)]
-    numbers = [word for word in words if _is_number(word) or word == "o"]
-    return bool(numbers) and all(_is_number(word) or word in _LEADS or len(word) == 1 for word in words)
+    says_one = False
+    for found in _WORD.finditer(text):
+        word = found[0].lower()
+        number = _is_number(word)
+        if not (number or word in _LEADS or len(word) == 1):
+            return False
+        says_one = says_one or number or word == "o"
+    return says_one
 
 
 _RUN = re.compile(r"(?<![A-Za-z0-9])[#*]?[0-9]+(?:[ .,/_:-]{1,3}[0-9]+)*(?![A-Za-z])")
