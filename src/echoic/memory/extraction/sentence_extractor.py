@@ -43,6 +43,7 @@ from echoic.memory.extraction.clause_reader import (
     Read,
     Weights,
     clauses,
+    of_listener,
     read_clauses,
     weights,
 )
@@ -528,7 +529,8 @@ def _changes(
                 known = [*(held for held in known if held is not wrong), right]
             if contrast.kind != "name" or any(_has(contrast.right, held, here) for held in known):
                 continue  # alone it says nothing; "Mrs Adeyemi, not Folake" does
-        if read.likely < (_DISBELIEVED if one.heard else by.floor) or _overtaken(said[at : at + 2], by):
+        unlikely = read.likely < (_DISBELIEVED if one.heard else by.floor)
+        if unlikely or of_listener(one.clause) or _overtaken(said[at : at + 2], by):
             continue
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
         beside = tuple(other.clause.text for other in near if other.turn is one.turn)
