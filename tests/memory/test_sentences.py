@@ -15,7 +15,7 @@ from echoic.embedding import embedder_from
 from echoic.embedding.base import Embedded
 from echoic.english import listen
 from echoic.memory.extraction import clause_reader
-from echoic.memory.extraction.clause_reader import CATEGORIES, clauses, read_clauses, weights
+from echoic.memory.extraction.clause_reader import CATEGORIES, clauses, of_listener, read_clauses, weights
 from echoic.memory.extraction.sentence_extractor import SentenceExtractor, Statement, replaces
 from echoic.memory.service import MemoryService
 from echoic.stores.in_memory import InMemoryStore
@@ -226,6 +226,12 @@ async def test_what_the_answer_says_of_the_caller_is_kept_though_another_was_ask
 async def test_what_is_said_of_him_or_her_is_known_and_unconfirmed(learned_from):
     known = await learned_from("My mum lives with us. She's diabetic and she uses a wheelchair.")
     assert {memory.confirmed for memory in known if "diabetic" in memory.text} == {False}
+
+
+async def test_what_a_caller_repeats_of_an_agent_is_not_kept(learned_from):
+    assert not await learned_from("Your next payment of thirty pounds is due on the first")
+    kept = await learned_from("Your interpreter spoke Farsi, and my mother reads only Tamil")
+    assert [memory.text for memory in kept] == ["My mother reads only Tamil"]
 
 
 async def test_what_an_agent_says_is_never_kept(learned_from):
@@ -733,6 +739,51 @@ class TestClauses:
     )
     def test_an_utterance_is_cut_where_a_clause_of_the_speakers_own_begins(self, text, read):
         assert [clause.text for clause in clauses(text)] == read
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Your plan renews on the first of each month",
+            "so your dog Bella is due her booster in May",
+            "Your appointment with Dr Patel is on the ninth of June",
+            "You have two dogs registered with us",
+            "you've been a customer since 2011",
+            "You'll need to bring your passport",
+            "Your interpreter spoke Farsi",
+            "We have Thursday at ten or Friday at two, which works better for you?",
+            "I have a slot on Tuesday at three",
+            "I've got an opening at quarter past three",
+            "We've assigned you Doctor Mehta",
+            "I've raised a ticket for you, it's number 88123",
+        ],
+    )
+    def test_what_an_agent_says_of_a_caller_is_of_the_listener(self, text):
+        assert all(of_listener(clause) for clause in clauses(text))
+        assert clauses(text)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "You can write Ousmane Sow",
+            "you can call after six",
+            "Your engineer must take off his boots",
+            "Your letters should go to the post office box",
+            "You've got the twelfth of June there, it's the twenty first",
+            "You're talking to a retired teacher",
+            "You have my old number",
+            "You should know I'm allergic to latex",
+            "Your shop in Hexham is my local",
+            "Yours is the only oat milk I can drink",
+            "I've got a slot at the allotment",
+            "I have physio on Tuesday at three",
+            "I can do Monday or Friday",
+            "I've booked you for my wedding",
+            "I'm on your basic plan",
+        ],
+    )
+    def test_what_a_caller_says_to_an_agent_is_not(self, text):
+        assert not any(of_listener(clause) for clause in clauses(text))
+        assert clauses(text)
 
     @pytest.mark.parametrize(
         "text", ["\0", "I " * 5000, "🙂" * 99, "i'm " * 3, "[PIN]", "'", "I, I, I, and I"]

@@ -397,7 +397,11 @@ class _Passage:
         return self._said.match(_LIMITED, end) is not None
 
     def _add(self, heard: tuple[SelfStatement, ...]) -> None:
-        self._heard.extend(retraction(one) if self._forgetting else one for one in heard)
+        # "forget that I live in Ghent, I live in Bruges" says what is so instead
+        gone = {one.key for one in self._heard if one.retracts}
+        self._heard.extend(
+            retraction(one) if self._forgetting and one.key not in gone else one for one in heard
+        )
 
 
 def remembered(said: Sentence, at: int) -> int | None:

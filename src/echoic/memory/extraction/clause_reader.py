@@ -53,7 +53,10 @@ VECTOR_SCALE, PIECE_SCALE = 14.0, 2.0
 _OWN: Final = frozenset(
     "i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves".split()
 )
+_OWNING: Final = frozenset("me my mine our ours us".split())
 _SUBJECTS: Final = frozenset("i i'm i've i'd i'll my we we're we've we'd we'll our".split())
+_SERVICE: Final = pattern("signs.service")
+_OF_LISTENER: Final = pattern("signs.of_listener")
 _JOINING: Final = frozenset(
     """and but so also plus because since cause then though although anyway oh well yes yeah yep no nope
     okay ok actually hello hi hey please thanks look listen see sorry""".split()
@@ -318,6 +321,19 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
         mended = repaired(replace(said, tokens=tokens))
         words = tuple(token.low for token in mended.tokens)
         yield Clause(mended.text(0, len(mended)), words, frozenset(signs), lead=tuple(lows[first:start]))
+
+
+def of_listener(clause: Clause) -> bool:
+    """Whether it is only about the listener, or offers or reports a service, as what an agent says is.
+
+    What the listener may or must do or has wrong, and to whom they speak, is a caller's: "you can write Sow",
+    "your engineer must ring first", "you're talking to a retired teacher".
+    """
+    line = " ".join(clause.words) + " "
+    if _SERVICE.match(line):
+        return _OWNING.isdisjoint(clause.words)
+    # "with us" is with the company
+    return _OF_LISTENER.match(line) is not None and _OWN.isdisjoint(line.replace(" with us ", " ").split())
 
 
 def _bare(words: Sequence[str]) -> bool:

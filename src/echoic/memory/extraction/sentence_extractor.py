@@ -43,6 +43,7 @@ from echoic.memory.extraction.clause_reader import (
     Read,
     Weights,
     clauses,
+    of_listener,
     read_clauses,
     weights,
 )
@@ -549,7 +550,8 @@ def _changes(
             if contrast.kind != "name" or any(_has(contrast.right, held, here) for held in known):
                 continue  # alone it says nothing; "Mrs Adeyemi, not Folake" does
         denied = [held for held in known if _is_denied_by(one.clause, held)]
-        unread = read.likely < (_DISBELIEVED if one.heard else by.floor) or _overtaken(said[at : at + 2], by)
+        unlikely = read.likely < (_DISBELIEVED if one.heard else by.floor)
+        unread = unlikely or of_listener(one.clause) or _overtaken(said[at : at + 2], by)
         if unread and not denied:
             continue
         near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
