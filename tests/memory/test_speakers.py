@@ -160,8 +160,15 @@ async def test_nothing_is_learned_of_somebody_who_was_given_the_telephone(memory
             "Hi it's Mike.",
             "I'm allergic to nuts.",
         ),
-        ("A: Am I speaking to Mr Jones?", "No, this is his wife.", "A: Hello.", "I'm vegan.", "I'll get him.")
-        + ("A: Thank you.", "Hello, Jones here.", "I live in Cork."),
+        (
+            "A: Am I speaking to Mr Jones?",
+            "No, this is his wife.",
+            "A: Hello.",
+            "I'm vegan. I'll get him.",
+            "A: Thank you.",
+            "Hello, Jones here.",
+            "I live in Cork.",
+        ),
     ],
 )
 async def test_nothing_is_learned_of_who_is_announced_or_answers_for_the_caller(memory, lines):
