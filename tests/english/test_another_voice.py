@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from echoic.english.sentences import hands_over, is_back, speaks_of_them, takes_over
+from echoic.english.sentences import hands_over, is_asked_for, is_back, speaks_of_them, stands_in, takes_over
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,21 @@ from echoic.english.sentences import hands_over, is_back, speaks_of_them, takes_
         "Oh, go on, say hello to the man.",
         "I'll hand you back.",
         "Here's himself back.",
+        "My daughter will talk to you now.",
+        "My daughter will speak to you now, okay?",
+        "my mum will talk to you",
+        "She'll speak to you instead.",
+        "I'm passing the phone to grandad.",
+        "I'm just putting you on to Mike.",
+        "I'm handing you over to my carer.",
+        "Putting you on to Mike now.",
+        "I'm putting my husband on now.",
+        "My partner's taking over.",
+        "My husband is taking over from here.",
+        "Speak to my wife, she knows better.",
+        "Talk to my son, he's got the details.",
+        "Here, talk to my mum.",
+        "I'll let you speak to my husband.",
     ],
 )
 def test_who_gives_the_telephone_away_says_so(text):
@@ -66,13 +81,48 @@ def test_who_gives_the_telephone_away_says_so(text):
         "Say hi to the doctor from me.",
         "Yes, he said I'll hand you back.",
         "",
+        "My daughter will talk to you tomorrow about the booking.",
+        "My daughter will talk to you about it.",
+        "My daughter will be talking to the school.",
+        "I'll speak to my husband and call back.",
+        "I'll talk to my wife.",
+        "Can I speak to my doctor?",
+        "I need to speak to my doctor.",
+        "I want to talk to my son.",
+        "Talk to my doctor about the dose.",
+        "Speak to my solicitor in future.",
+        "Did you speak to my wife?",
+        "My partner's taking over the business.",
+        "My boss is taking over our team.",
+        "I'm putting my son on the list.",
+        "I'm putting my husband on the policy.",
+        "I'm passing my exam to become a nurse.",
+        "I'm giving you to understand that it's wrong.",
+        "I'm putting you on speaker.",
+        "Putting it to my boss now.",
+        "My son can't talk to you now.",
+        "My husband won't speak to you.",
+        "My daughter will talk to you people no more.",
+        "I'm putting her on a diet.",
+        "I'm putting him on now and then.",
+        "I'll let you know.",
+        "I'll let you speak to your manager.",
+        "I told him to speak to my wife.",
     ],
 )
 def test_who_keeps_the_telephone_says_no_such_thing(text):
     assert not hands_over(text)
 
 
-@pytest.mark.parametrize("text", ["My boss wants a word with you.", "She wants to speak to you."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My boss wants a word with you.",
+        "She wants to speak to you.",
+        "My wife will talk to you.",
+        "Talk to my son.",
+    ],
+)
 def test_who_wants_a_word_has_not_got_the_telephone_where_the_caller_is_asked_for_a_name(text):
     assert hands_over(text, "Sure.")
     assert not hands_over(text, "Sure. Can I take your name?")
@@ -99,9 +149,65 @@ def test_who_greets_right_after_it_was_given_away_is_somebody_else(text):
     assert not takes_over(text)
 
 
+@pytest.mark.parametrize("text", ["Hi, I live in Derby.", "Hello love. I take warfarin."])
+def test_nor_is_who_greets_and_tells_of_themselves_the_same(text):
+    assert takes_over(text, at_once=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("Am I speaking to Mr Jones?", "No, this is his wife."),
+        ("Good morning. Is that Clare?", "No, it's her daughter."),
+        ("Is this Tom Baker?", "no sorry it's his mum he's at work"),
+        ("Are you the policy holder?", "I'm her husband, hang on."),
+        ("Am I talking to Clare Reid?", "She's out, it's her sister speaking."),
+        ("Is that Clare?", "It's not Clare, it's her sister."),
+    ],
+)
+def test_who_answers_for_whom_was_asked_for_stands_in(asked, text):
+    assert stands_in(text, asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("Am I speaking to Mr Jones?", "Speaking."),
+        ("Am I speaking to Mrs Jones?", "Yes, I'm Tom's mother."),
+        ("Is that your husband picking it up?", "No, it's his brother."),
+        ("Is Tom picking it up?", "No, it's his wife."),
+        ("Who is it for?", "It's her daughter."),
+        ("Are you vegan?", "No, it's his wife."),
+        ("Is that all right?", "No, his wife's allergic."),
+        ("Is that Clare?", "Yes, and her daughter's here."),
+        ("Is that Clare?", "No, it's Anna, her daughter is out."),
+        ("Is that for you?", "No, for his wife."),
+        ("Whose number is that?", "It's his wife's."),
+        ("How are you?", "It's his wife."),
+        ("", "No, this is his wife."),
+    ],
+)
+def test_who_speaks_of_relations_stands_in_for_nobody(asked, text):
+    assert not stands_in(text, asked)
+
+
+def test_who_was_asked_for_says_their_name():
+    assert is_asked_for("Hello, Clare here.", "Is that Clare?")
+    assert is_asked_for("Hi, this is Clare.", "Good morning. Am I speaking to Clare Reid?")
+    assert not is_asked_for("Hello, Anna here.", "Is that Clare?")
+
+
 @pytest.mark.parametrize(
     "text",
-    ["Hello?", "hello hello", "Hello, yes.", "Hi, sorry, I'm still here.", "I'm four.", "Hi, are you there?"],
+    [
+        "Hello?",
+        "hello hello",
+        "Hello, I take it nobody's there.",
+        "Hello, yes.",
+        "Hi, sorry, I'm still here.",
+        "I'm four.",
+        "Hi, are you there?",
+    ],
 )
 def test_who_asks_whether_somebody_is_there_is_the_same(text):
     assert not takes_over(text, at_once=True)

@@ -200,6 +200,11 @@ def test_what_is_not_to_be_kept_is_one(said):
         "Can we forget that, please?",
         "Erase that sentence.",
         "Stop remembering that I like rum.",
+        "I'd rather that wasn't on file.",
+        "I'd prefer it if that wasn't written down.",
+        "I'd prefer you didn't keep a note of that.",
+        "You needn't write that down.",
+        "dont keep that",
         "Pretend I never said that.",
     ],
 )
@@ -255,7 +260,35 @@ def test_other_wordings_are_requests_too(said):
         "I can't remember that.",
         "You're not to keep it in the fridge, it's private.",
         "I told you, you can't keep it here.",
+        "I'd rather that wasn't by the window.",
+        "I'd rather it wasn't kept waiting.",
+        "I'd rather it wasn't written in red.",
+        "I'd prefer you didn't make a note on the parcel.",
+        "You needn't keep the receipt.",
+        "Was that off the record?",
+        "Let's go off the record player.",
+        "He told me off the record.",
+        "Off the record, I hate my landlord.",
+        "What is off the record, please?",
+        "Is it off the record?",
+        "Can we go off the road?",
+        "Can I buy something off the record shop?",
     ],
 )
 def test_what_has_words_of_these_wordings_is_no_request(said):
     assert forget_request(said) is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Off the record, please.",
+        "off the record",
+        "Can we go off record for a sec?",
+        "Can I tell you something off the record?",
+        "Let's talk off the record.",
+        "Before I go on, can we keep this off the record?",
+    ],
+)
+def test_who_goes_off_the_record_means_what_comes_next(said):
+    assert forget_request(said).ahead

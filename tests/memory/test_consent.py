@@ -12,7 +12,7 @@ from echoic import EchoicError, InvalidInput, NotAllowed, NotKept, Turn
 from echoic.capability import Memory
 from echoic.capability.tools import MemoryTools
 from echoic.embedding import embedder_from
-from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
+from echoic.english.forget_requests import answers_to_remember, asks_off_the_record, asks_to_keep_no_more
 from echoic.integrations.tools import call, refusal
 from echoic.memory.background import Background
 from echoic.memory.consent import CONSENT
@@ -216,6 +216,43 @@ class TestOneCall:
             call = await memory.user("ana").conversation("call")
             for turn in [said(text) for text in (REFUSES, ALLOWS, "I live in Zanqrimo.", REFUSES)]:
                 await call.append(turn)
+            assert await call.turns() == []
+        assert b"Zanqrimo" not in stored(tmp_path)
+
+    @pytest.mark.parametrize("at_once", [True, False])
+    async def test_asked_to_keep_no_more_what_was_said_before_stays(self, tmp_path, at_once):
+        texts = ("I live in Zanqrimo.", "From now on don't save anything I say.", "I am quokkasick.")
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("call")
+            for turns in [texts] if at_once else [[text] for text in texts]:
+                await call.append(*[said(text, text) for text in turns])
+            await call.append(*[said(text, text) for text in texts])  # delivered again
+            await call.complete()
+            await memory.settle(60)
+            assert [turn.text for turn in await call.turns()] == ["I live in Zanqrimo."]
+            assert [fact.text for fact in await ana.facts()] == ["Zanqrimo"]
+        assert b"quokka" not in stored(tmp_path)
+
+    async def test_asked_to_keep_no_more_a_yes_or_a_refusal_of_all_still_counts(self, tmp_path):
+        async with service(tmp_path) as memory:
+            ana = memory.user("ana")
+            call = await ana.conversation("call")
+            for text in (
+                "I live in Zanqrimo.",
+                "Off the record for the rest of this call, please.",
+                "I am ill.",
+            ):
+                await call.append(said(text))
+            await call.append(said("Okay, back on the record."))
+            await call.append(said("I have an axolotl."))
+            assert [turn.text for turn in await call.turns()] == [
+                "I live in Zanqrimo.",
+                "Okay, back on the record.",
+                "I have an axolotl.",
+            ]
+            await call.append(said("From now on everything I say is off the record."))
+            await call.append(said("Actually, don't remember this call."))
             assert await call.turns() == []
         assert b"Zanqrimo" not in stored(tmp_path)
 
@@ -550,6 +587,15 @@ class TestTools:
         "We told you we don't want this call recorded.",
         "I'm saying I don't want this call recorded.",
         "That means I don't want this call recorded.",
+        "Promise me you'll keep this call off the record.",
+        "Will you promise to keep this conversation off the record?",
+        "Can this call not be saved, please?",
+        "I'd like this call to be kept off the record.",
+        "Do me a favour, love, none of this goes in your notes, alright?",
+        "None of this should be written down.",
+        "Nothing I say today should be saved.",
+        "like can you not remember this convo",
+        "dont record this call",
     ],
 )
 def test_words_that_keep_a_call_off_the_record(text):
@@ -626,10 +672,87 @@ def test_words_that_keep_a_call_off_the_record(text):
         "In the film the spy says, all of this is off the record.",
         "My doctor and my lawyer told me that I don't want this call recorded.",
         "If I have to ask you not to record this call, who do I call?",
+        "My wife made me promise you'll keep this call off the record.",
+        "She wants this call off the record.",
+        "I want this call recorded.",
+        "Can this call be saved?",
+        "Could this call not wait?",
+        "None of this makes sense.",
+        "None of this goes in the oven.",
+        "None of this should be hard.",
+        "Nothing I say today makes sense.",
+        "The rest of this call is off the record.",
+        "Off the record, please.",
     ],
 )
 def test_words_that_only_sound_like_it(text):
     assert not asks_off_the_record(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Off the record for the rest of this call please.",
+        "Please keep this off the record for the rest of the call.",
+        "ok so from here on don't save anything i say",
+        "Don't save anything I say from now on.",
+        "From now on, don't record anything I tell you.",
+        "From now on I'm off the record.",
+        "From this point on, everything I say is off the record.",
+        "Can we go off the record from here?",
+        "Could you not keep anything I say from now on?",
+        "I'd rather you didn't store anything from this point on.",
+        "From now on please don't take notes.",
+        "Please stop saving what I say.",
+        "Stop remembering things about me.",
+        "Can you stop recording everything I say?",
+        "I withdraw my consent for you to keep my information.",
+        "The rest of this call is off the record.",
+        "From now on nothing I say should be kept.",
+        "I don't want you to remember anything else I say from here on.",
+        "Don't write down a word I say from now on.",
+        "We're off the record from now on, okay?",
+        "From now on, this stays off the record.",
+        "dont save anything from now on",
+    ],
+)
+def test_words_after_which_no_more_is_kept(text):
+    assert asks_to_keep_no_more(text)
+    assert not asks_off_the_record(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "From now on don't save any biscuits for me.",
+        "From now on, please don't record my show.",
+        "Don't keep anything in the fridge from now on.",
+        "From now on I'll keep a record.",
+        "He told me he's off the record from now on.",
+        "Is everything I say off the record from now on?",
+        "So from now on you don't save anything I say?",
+        "From now on I don't save anything, I spend it.",
+        "I don't save anything from now on, money's tight.",
+        "Stop saving me a seat.",
+        "Stop keeping me on hold.",
+        "Stop saving things for later.",
+        "Can you stop remembering my old address?",
+        "I withdraw my application.",
+        "I withdraw my consent for the operation.",
+        "I withdraw my consent to the marketing emails.",
+        "For the rest of the call I'll put you on speaker.",
+        "For the rest of this call can you speak slowly?",
+        "From here on out I drive off the main road.",
+        "My wife stopped recording what I say years ago.",
+        "She said, from now on don't save anything.",
+        "I wish you'd stop saying everything is fine.",
+        "Never record over my tapes from now on.",
+        "From now on don't forget anything I say.",
+        "From now on remember everything I say.",
+    ],
+)
+def test_words_after_which_as_much_is_kept_as_before(text):
+    assert not asks_to_keep_no_more(text)
 
 
 QUESTION = "Before we start: may I keep what you tell me for next time?"
@@ -694,6 +817,9 @@ def test_words_that_answer_whether_a_call_may_be_kept(text, answer):
         ("I never said you can record this call.", None),
         ("Please keep the session, I'll be there.", None),
         ("You can keep the chat, I'll phone instead.", None),
+        ("Okay, we're back on the record.", True),
+        ("My dog is back on the record player.", None),
+        ("I'd like it back on record.", None),
     ],
 )
 def test_words_that_allow_a_call_to_be_kept(text, allows):

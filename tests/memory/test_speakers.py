@@ -149,6 +149,33 @@ async def test_nothing_is_learned_of_somebody_who_was_given_the_telephone(memory
     assert known == {"user_name": "Aoife Brennan", "employer": "Deloitte"}
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("I live in Cork.", "My daughter will talk to you now.", "Hi, I'm allergic to latex."),
+        (
+            "I live in Cork.",
+            "Putting you on to Mike now.",
+            "A: Sure.",
+            "Hi it's Mike.",
+            "I'm allergic to nuts.",
+        ),
+        (
+            "A: Am I speaking to Mr Jones?",
+            "No, this is his wife.",
+            "A: Hello.",
+            "I'm vegan. I'll get him.",
+            "A: Thank you.",
+            "Hello, Jones here.",
+            "I live in Cork.",
+        ),
+    ],
+)
+async def test_nothing_is_learned_of_who_is_announced_or_answers_for_the_caller(memory, lines):
+    known = await told(memory, *lines)
+    assert {key: text for key, text in known.items() if key != "user_name"} == {"home": "Cork"}
+
+
 async def test_who_says_that_it_is_them_again_is_learned_of_again(memory):
     known = await told(
         memory, "I'll put my wife on.", "Hi, this is Mei.", "I live in Osaka.", "Me again.", "I live in Cork."

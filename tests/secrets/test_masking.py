@@ -111,6 +111,33 @@ def test_others_dialogues_are_kept_without_their_secrets_and_otherwise_as_they_w
 
 
 @pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("The wifi is BlueHouse22 with a capital B.", "The wifi is [password] with a capital B."),
+        ("our wi-fi is bluehouse22 with a capital B", "our wi-fi is [password] with a capital B"),
+        *[
+            (harmless, harmless)
+            for harmless in (
+                "The wifi is down.",
+                "The wifi is BlueHouse22.",
+                "My wifi name is BlueHouse22.",
+                "The wifi is slow with a capital S.",
+                "The wifi is 500 megabits all day.",
+                "The wifi is 5G with a capital G.",
+                "Is the wifi free in all caps mode?",
+                "The wifi is on in room 22 with a view.",
+                "The wifi is off until 10 all week.",
+                "The wifi is best with a capital outlay.",
+                "Our wifi is from 2019, with a capital cost.",
+            )
+        ],
+    ],
+)
+def test_a_wifi_password_is_known_by_how_it_is_written(text, kept):
+    assert mask(text).text == kept
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "The laptop is 1499.",

@@ -57,6 +57,7 @@ _CLAUSE: Final = pattern("requests.clause")
 _LAST: Final = pattern("requests.last")
 _JUST_SAID: Final = pattern("requests.just_said")
 _AHEAD: Final = pattern("requests.ahead")
+_OFF_NEXT: Final = pattern("requests.off_next")
 _HESITATION: Final = pattern("requests.hesitation")
 _OWN: Final = pattern("requests.own")
 _OWNED: Final = pattern("requests.owned")
@@ -77,6 +78,9 @@ _NAMES_IT: Final = pattern("requests.names_it")
 
 
 _CALL_UNKEPT: Final = pattern("requests.call_unkept")
+_FROM_NOW: Final = pattern("requests.from_now")
+_NOTHING_MORE: Final = pattern("requests.nothing_more")
+_STOP_KEEPING: Final = pattern("requests.stop_keeping")
 _CALL_REPORTED: Final = pattern("requests.call_reported")
 _CALL_ASKED: Final = pattern("requests.call_asked")
 _CALL_FORGOTTEN: Final = pattern("requests.call_forgotten")
@@ -130,6 +134,22 @@ class ForgetRequest:
 def asks_off_the_record(text: str) -> bool:
     """Whether `text` asks not to keep the call: "don't remember this call"."""
     return any(_unkept(said[0]) for said in SENTENCE.finditer(text[:_MAX_CHARACTERS]))
+
+
+def asks_to_keep_no_more(text: str) -> bool:
+    """Whether `text` asks not to keep what is said after it in the call: "off the record from now on"."""
+    return any(_unkept_ahead(said[0]) for said in SENTENCE.finditer(text[:_MAX_CHARACTERS]))
+
+
+def _unkept_ahead(said: str) -> bool:
+    low = _low(said)
+    if said.rstrip().endswith("?") and _CALL_ASKED.search(low) is None:
+        return False
+    if _STOP_KEEPING.search(low):
+        return True
+    # all of the sentence must say so: "from now on don't save any for me" is about something else
+    rest, found = _FROM_NOW.subn(" ", low)
+    return bool(found) and _NOTHING_MORE.fullmatch(_flat(rest)) is not None
 
 
 def _unkept(said: str) -> bool:
@@ -226,7 +246,7 @@ def _read(text: str, spans: list[Span], lows: list[str], asked: list[int]) -> Fo
         points_back=points,
         far=not last and bool(_MONTH.search(whole) or _FAR.search(whole)),
         named_before=any(_NAMED_BEFORE.match(lows[at]) for at in asked),
-        ahead=any(_AHEAD.search(lows[at]) for at in asked),
+        ahead=any(_AHEAD.search(lows[at]) or _goes_off_the_record(lows[at]) for at in asked),
         months=tuple(sorted({MONTHS.index(name) + 1 for name in _MONTH.findall(whole)})),
         of_all=of_all,
         beside=beside,
@@ -257,11 +277,23 @@ _MAY_ASK: Final = pattern("requests.may_ask")
 
 def _low(said: str) -> str:
     low = re.sub(r"\s+", " ", _HESITATION.sub("", said.lower().replace("’", "'"))).strip(" .!?…;\"'“”")
+    low = _UNWRITTEN.sub(lambda found: _CONTRACTIONS[found[0]], low)
     return _MIND.sub(lambda found: f"please {_PLAIN[found['verb']]}", low)
 
 
 _PLAIN: Final = table("requests.plain")
 _MIND: Final = pattern("requests.mind")
+_CONTRACTIONS: Final = table("sentences.contractions")
+_UNWRITTEN: Final = re.compile(rf"\b(?:{'|'.join(_CONTRACTIONS)})\b(?!['’])")
+
+
+def _goes_off_the_record(low: str) -> bool:
+    """Whether a sentence says only that what comes next is off the record: "off the record, please"."""
+    return _OFF_NEXT.fullmatch(_flat(low)) is not None
+
+
+def _flat(low: str) -> str:
+    return " ".join(low.replace(",", " ").split())
 
 
 def _asks(low: str, whole: str) -> bool:
@@ -271,7 +303,9 @@ def _asks(low: str, whole: str) -> bool:
     # "I told you, cancel it" is about an order: verbs with other uses need a file, a secret or a regret
     noted = any(sign.search(whole) for sign in (_RECORDS, _PRIVATE, _REGRET))
     memory = noted or _TOLD.search(whole) is not None
-    if any(pattern.search(low) for pattern in (_SCRATCH, _COULD_NOT, _UNWANTED, _WANTED_WIPED, _YOU_TO_KEEP)):
+    if _goes_off_the_record(low) or any(
+        pattern.search(low) for pattern in (_SCRATCH, _COULD_NOT, _UNWANTED, _WANTED_WIPED, _YOU_TO_KEEP)
+    ):
         return True
     if memory and any(pattern.search(low) for pattern in (_WANTED_GONE, _SHOULD_NOT, _MUST_NOT)):
         return True

@@ -870,15 +870,20 @@ _WANTED: Final = pattern("telephone.wanted")
 _STAYS: Final = pattern("telephone.stays")
 _BACK: Final = pattern("telephone.back")
 _NAMES: Final = pattern("telephone.names")
+_ASKS_WHO: Final = pattern("telephone.asks_who")
+_OF_WHO: Final = pattern("telephone.of_who")
 _OF_THEM: Final = pattern("telephone.of_them")
 # "Hello? Hello?" asks whether anybody is there.
 _GREETS_ANEW: Final = re.compile(r"(?:hello|hi|hiya|hey) (?!(?:hello|hi|are you|is (?:any|some)) ?)")
-_SAYS_WHO: Final = re.compile(r"\b(?:i'm|i am) (?!still|back|here|sorry|afraid|not|just|going)")
+_SAYS_WHO: Final = re.compile(
+    r"\b(?:i'm|i am|i live|i work|i was born|i take(?! it\b)) (?!still|back|here|sorry|afraid|not|just|going)"
+)
 _OPENS: Final = 3
 """Sentences with which somebody who begins to speak says who they are."""
 # Every text that gives the telephone away contains one of these; others need not be cut into sentences.
 _MAY: Final = re.compile(
     r"\b(?:i?ll|will|me|to|gonna|i)(?: just| quickly)? (?:hand|pass|put|give|switch)\b"
+    r"|\b(?:handing|passing|putting|giving|switching) \w|\b(?:talk|speak) (?:to|with)\b|\btak(?:e|ing) over\b"
     r"|\bhere(?:['’]s| is| he| she)\b|\bwant(?:s|ing) (?:on|the|a|to)\b|\bsay (?:hello|hi) to\b",
     re.IGNORECASE,
 )
@@ -910,6 +915,21 @@ def takes_over(text: str, *, at_once: bool = False) -> bool:
     if anew and any(_SAYS_WHO.search(one.line) for one in said[:_OPENS]):
         return True
     return any(_of_person(_NAMES, one) for one in said[:2])
+
+
+def stands_in(text: str, asked: str) -> bool:
+    """Whether `text` answers that it is not whom the agent `asked` for: "No, this is his wife."."""
+    questions, said = sentences(asked), sentences(text)
+    if not questions or not said or not _ASKS_WHO.search(questions[-1].line):
+        return False
+    return any(_OF_WHO.match(one.line) for one in said[:_OPENS] if not one.question)
+
+
+def is_asked_for(text: str, asked: str) -> bool:
+    """Whether `text` gives a name that is in `asked`: "Hello, Clare here.", after "Is that Clare?"."""
+    named = {word for one in sentences(asked)[-1:] for word in one.line.split()}
+    found = (_of_person(_NAMES, one) for one in sentences(text)[:2])
+    return any(name is not None and name[name.lastindex or 0] in named for name in found)
 
 
 def is_back(text: str) -> bool:

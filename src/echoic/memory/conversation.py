@@ -14,7 +14,7 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein
 
 from echoic.checks import AGENT, USER, not_ahead
-from echoic.english.forget_requests import answers_to_remember, asks_off_the_record
+from echoic.english.forget_requests import answers_to_remember, asks_off_the_record, asks_to_keep_no_more
 from echoic.errors import InvalidInput, NotAllowed, NotKept, WriteConflict, brief
 from echoic.memory.assurance import PROVE, Visibility, VisibleStore
 from echoic.memory.concurrency import until_written
@@ -106,9 +106,10 @@ class OpenConversation:
         new turn is stored as "conversation:id", which is the id of the returned turn.
 
         If consent forbids storing, the turns are returned but not stored. A turn in which the user says
-        "don't remember this call" acts as `off_the_record`, for earlier turns too; "you may remember this
-        call", or yes to the agent's question whether it may, acts as `remember`. A turn that was said before
-        the last such answer, as one that is appended again, changes nothing about it.
+        "don't remember this call" acts as `off_the_record`, for earlier turns too; after "off the record
+        from now on" nothing more is stored, and what was stays; "you may remember this call", "back on the
+        record", or yes to the agent's question whether it may, acts as `remember`. A turn that was said
+        before the last such answer, as one that is appended again, changes nothing about it.
 
         Args:
             turns: in spoken order.
@@ -119,10 +120,14 @@ class OpenConversation:
 
         Raises:
             InvalidInput: a turn belongs to another conversation, or this one was forgotten; none was stored.
-            StoreUnavailable: none was stored; append them again.
+            StoreUnavailable: none was stored, or only those before a turn that asks to keep no more; append
+                them again.
         """
         for turn in turns:
             self._check(turn)
+        if behind := _asking_to_keep_no_more(turns):  # those before are kept
+            said = await self.append(*turns[:behind], learn=learn)
+            return (*said, *await self.append(*turns[behind:], learn=learn))
         times = not_ahead([turn.said_at for turn in turns], self._parts.clock())
         new = [
             replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id, said_at=at)
@@ -264,12 +269,14 @@ class OpenConversation:
             elif turn.speaker == USER and self.verdict != "never":
                 said = turn.heard_text
                 question = asked.heard_text if asked is not None and self.asking else ""
-                answer = False if asks_off_the_record(said) else answers_to_remember(said, question)
+                all_of_it = asks_off_the_record(said)
+                unkept = all_of_it or asks_to_keep_no_more(said)
+                answer = False if unkept else answers_to_remember(said, question)
                 if answer is None:
                     continue
                 past = past or await self._past_answers(new)
                 if not past(turn, answer):
-                    await self._hear_answer(answer, turn.said_at)
+                    await self._hear_answer(answer, turn.said_at, ahead=unkept and not all_of_it)
 
     async def _past_answers(self, new: Sequence[Turn]) -> Callable[[Turn, bool], bool]:
         """Whether an answer in one of `new` counts no more: it is stored, or another was given since."""
@@ -280,18 +287,27 @@ class OpenConversation:
             turn.id in stored or any(other is not answer and turn.said_at <= at for other, at in last)
         )
 
-    async def _hear_answer(self, answer: bool, said_at: datetime) -> None:
+    async def _hear_answer(self, answer: bool, said_at: datetime, *, ahead: bool) -> None:
+        """Obey an answer; `ahead`: it is only about what is said from then on, so what was kept stays."""
         before = self.verdict
         try:
-            if not answer and before != "off the record":
+            if answer:
+                if self.silent:
+                    await self._remember(said_at)
+            elif ahead and before == "keep":
+                await self._answer(remember=False, said_at=said_at)
+                self.verdict = "off the record"
+            elif before != "off the record" or (not ahead and await self._kept_before()):
                 await self._off_the_record(said_at)
-            elif answer and self.silent:
-                await self._remember(said_at)
         except NotAllowed:
             log.warning("a call is not kept any more; what was kept of it is on hold or withheld, and stays")
         except BaseException:
             self.verdict = before  # the turn was appended again
             raise
+
+    async def _kept_before(self) -> bool:
+        """Whether something is stored that was said before nothing more was to be kept."""
+        return bool(await self._parts.store.read(self._scope, CONVERSATION, [self.id]))
 
     async def _unkept_turns(self, turns: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...]:
         """`turns` as they would be kept. If the user has yet to agree, they wait."""
@@ -530,6 +546,18 @@ async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | 
     turns = await scan_all(parts.store, scope, TURN, key=name)
     return Transcript(
         conversation=stored[name], turns=tuple(recalled_turn(turn) for turn in turns), likeness=likeness
+    )
+
+
+def _asking_to_keep_no_more(turns: Sequence[Turn]) -> int:
+    """The place of the first of `turns`, behind others, in which the user asks to keep no more; 0 without."""
+    return next(
+        (
+            at
+            for at, turn in enumerate(turns)
+            if at and turn.speaker == USER and asks_to_keep_no_more(turn.heard_text)
+        ),
+        0,
     )
 
 

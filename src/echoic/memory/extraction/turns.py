@@ -23,11 +23,13 @@ from echoic.english.sentences import (
     asks_again,
     completed,
     hands_over,
+    is_asked_for,
     is_back,
     may_give_number,
     sentences,
     speaks_of_another,
     speaks_of_them,
+    stands_in,
     takes_over,
 )
 from echoic.memory.mentions import cut_up, stem_of
@@ -310,11 +312,12 @@ def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
     """Ids of the turns under the user's name of those to whom they gave the telephone.
 
     From "I'll hand you over to Mei" to "me again", or until Mei gives it back. If nobody says a
-    name next, the user has kept it.
+    name next, the user has kept it. So is whoever answers "Is that Clare?" by "it's her daughter", until
+    Clare says her name.
     """
     ids: set[str] = set()
     away = False
-    gave = asked = last = ""
+    gave = asked = last = wanted = ""
     for turn in turns:
         heard = turn.heard_text
         if not of_user(turn):
@@ -323,7 +326,10 @@ def of_another_voice(turns: Iterable[Turn]) -> frozenset[str]:
         if gave:
             away = takes_over(heard, at_once=bool(last)) and hands_over(gave, asked) and not is_back(heard)
         elif away:
-            away = not (is_back(heard) or speaks_of_them(heard))
+            away = not (is_back(heard) or speaks_of_them(heard) or (wanted and is_asked_for(heard, wanted)))
+        if not away:
+            away = stands_in(heard, asked)
+            wanted = asked if away else ""
         if away:
             ids.add(turn.id)
         gives = hands_over(heard)
