@@ -408,8 +408,11 @@ def affirmed(asked: Sentence, said: Sequence[Sentence]) -> str:
     """What a yes to `asked` says, as the user would: "Are you diabetic?", "Yes, type two" is "i'm diabetic,
     type two"; empty if `said` is no yes, or the question has no such answer.
     """
-    asks, yes = _HELD.search(asked.line), _AFFIRMS.match(said[0].line)
-    if not (asks and yes) or len(asked.line) > _QUESTION or said[0].question or _NO_HELD.search(asks["held"]):
+    yes = _AFFIRMS.match(said[0].line)
+    if yes is None or said[0].question or len(asked.line) > _QUESTION:
+        return ""
+    asks = _HELD.search(asked.line)
+    if asks is None or _NO_HELD.search(asks["held"]):
         return ""
     begun = said[0].at.get(yes.end(), len(said[0]))
     behind = said[0].text(begun, len(said[0])) if begun < len(said[0]) else ""
@@ -555,7 +558,7 @@ def speaks_of_another(text: str, *, of_another: bool, by_agent: bool, asked: str
     if by_agent and said:
         opening, asks = _opening(said, of_another=of_another)
         asks = asks and _ASKED_OF_PATIENT.search(said[-1].line) is not None
-        held = _HELD.search(said[-1].line)
+        held = _HELD.search(said[-1].line) if of_another else None
         meant = opening not in _OF_PATIENT or (held is not None and not _NO_HELD.search(held["held"]))
         return asks or (of_another and meant)
     if said and _CONFIRMING.search(said[0].line):
@@ -917,19 +920,29 @@ def takes_over(text: str, *, at_once: bool = False) -> bool:
     return any(_of_person(_NAMES, one) for one in said[:2])
 
 
+_MAY_ASK_WHO: Final = re.compile(r"\b(?:speaking|talking|that|this|you)\b", re.IGNORECASE)
+_MAY_STAND_IN: Final = re.compile(r"(?:\b(?:his|her|their)|['’]s)\s", re.IGNORECASE)
+
+
 def stands_in(text: str, asked: str) -> bool:
     """Whether `text` answers that it is not whom the agent `asked` for: "No, this is his wife."."""
+    if not (_MAY_STAND_IN.search(text) and _MAY_ASK_WHO.search(asked)):
+        return False
     questions, said = sentences(asked), sentences(text)
-    if not questions or not said or not _ASKS_WHO.search(questions[-1].line):
+    if not questions or not said or _of_person(_ASKS_WHO, questions[-1]) is None:
         return False
     return any(_OF_WHO.match(one.line) for one in said[:_OPENS] if not one.question)
 
 
 def is_asked_for(text: str, asked: str) -> bool:
     """Whether `text` gives a name that is in `asked`: "Hello, Clare here.", after "Is that Clare?"."""
-    named = {word for one in sentences(asked)[-1:] for word in one.line.split()}
-    found = (_of_person(_NAMES, one) for one in sentences(text)[:2])
-    return any(name is not None and name[name.lastindex or 0] in named for name in found)
+    who = [found[0] for one in sentences(asked)[-1:] if (found := _ASKS_WHO.search(one.line))]
+    named = {word for one in who for word in one.split()[-2:]} - _BEFORE_NAMES
+    said = [one for one in sentences(text)[:2] if _of_person(_NAMES, one)]
+    return any(word in named for one in said for word in one.line.split())
+
+
+_BEFORE_NAMES: Final = frozenset("to with that this is the mr mrs ms miss dr".split())
 
 
 def is_back(text: str) -> bool:

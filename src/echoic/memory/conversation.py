@@ -125,15 +125,18 @@ class OpenConversation:
         """
         for turn in turns:
             self._check(turn)
-        if behind := _asking_to_keep_no_more(turns):  # those before are kept
-            said = await self.append(*turns[:behind], learn=learn)
-            return (*said, *await self.append(*turns[behind:], learn=learn))
         times = not_ahead([turn.said_at for turn in turns], self._parts.clock())
         new = [
             replace(turn, id=turn.id or self._parts.new_id(), conversation=self.id, said_at=at)
             for turn, at in zip(turns, times, strict=True)
         ]
         self._note_others(new)
+        kept: list[Turn] = []
+        for part in _parts(new):
+            kept += await self._append_part(part, learn=learn)
+        return tuple(kept)
+
+    async def _append_part(self, new: Sequence[Turn], *, learn: bool) -> tuple[Turn, ...]:
         while True:
             await self._hear_answers(new)
             if self.silent:
@@ -549,16 +552,19 @@ async def find_transcript(parts: Parts, scope: Scope, key: str) -> Transcript | 
     )
 
 
-def _asking_to_keep_no_more(turns: Sequence[Turn]) -> int:
-    """The place of the first of `turns`, behind others, in which the user asks to keep no more; 0 without."""
-    return next(
-        (
-            at
-            for at, turn in enumerate(turns)
-            if at and turn.speaker == USER and asks_to_keep_no_more(turn.heard_text)
-        ),
-        0,
-    )
+def _parts(turns: Sequence[Turn]) -> list[Sequence[Turn]]:
+    """`turns`, cut before each in which the user asks to keep no more, and before what takes that back."""
+    cuts, off = [0], False
+    for at, turn in enumerate(turns):
+        if turn.speaker != USER:
+            continue
+        if asks_to_keep_no_more(turn.heard_text):
+            cuts.append(at)
+            off = True
+        elif off and answers_to_remember(turn.heard_text, ""):
+            cuts.append(at)
+            off = False
+    return [part for a, b in itertools.pairwise([*cuts, len(turns)]) if (part := turns[a:b]) or not turns]
 
 
 def _answer(

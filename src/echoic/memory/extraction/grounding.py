@@ -72,9 +72,11 @@ def grounded(
     diabetic?" says "diabetic".
     """
     every = [*context, *turns]
+    cited = {name for change in changes for name in change.source}
     spoken = {
         turn.id: visible(f"{turn.heard_text} {completed(asked, turn.heard_text)}")
         for turn, asked in zip(every, questions_before(every), strict=True)
+        if turn.id in cited
     }
     by_id = {memory.id: memory for memory in known}
 

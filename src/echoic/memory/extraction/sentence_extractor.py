@@ -79,6 +79,8 @@ _DENIES: Final = re.compile(
 _STATES: Final = re.compile(
     r"(?:i|we)(?:['’](?:m|ve|re))? (?P<rest>[^,]+?)(?: (?:since|in|at|on|for|from|with) .*|,.*)?"
 )
+_PARTLY: Final = re.compile(r"^(?:only|just|always|even) |\b(?:with|on) (?:me|us)\b|\b(?:well|much|often)$")
+"""Words of a denial of a part: "I don't have my EpiPen with me", "I don't just take statins"."""
 _NOT_TOLD: Final = frozenset({"=?", "=quoted", "<said", "<says", "<told", "<if"})
 """Signs of a clause that its speaker does not state."""
 _PARTED: Final = re.compile(r"\b(?:divorced|split up|broke up|passed away|died|(?:is|are) gone)\b")
@@ -186,7 +188,7 @@ def replaces(new: Statement, old: Statement, alike: float) -> bool:
 def _denies(new: str, old: str) -> bool:
     """Whether `new` denies what `old` says: "I don't take statins any more", "I take statins"."""
     denied, stated = _DENIES.fullmatch(new.casefold()), _STATES.fullmatch(old.casefold().rstrip("."))
-    if denied is None or stated is None or _DENIES.match(old.casefold()):
+    if denied is None or stated is None or _DENIES.match(old.casefold()) or _PARTLY.search(denied["rest"]):
         return False
     one, other = (content_stems(match["rest"]) for match in (denied, stated))
     return bool(one) and other <= one <= content_stems(old)
