@@ -69,6 +69,7 @@ from echoic.types import (
     EmbeddingSpec,
     Memory,
     Scope,
+    TakenBack,
     Turn,
     Visibility,
     checked_category,
@@ -507,6 +508,8 @@ def check_memory(record: Record) -> None:
     checked_text(memory.text, f"the text of {MEMORY} {brief(memory.id)}")
     checked_category(memory.category)
     _check_one_of(memory.visibility, get_args(Visibility), "visibility")
+    if memory.taken_back is not None:
+        _check_one_of(memory.taken_back, get_args(TakenBack), "taken_back")
     named = (memory.author, memory.supersedes, memory.superseded_by, *memory.source, *memory.redacted)
     _check_texts((memory.statement, memory.context, memory.reason, *named), memory.id)
     _check_times((memory.valid_from, memory.valid_until, memory.last_said_at), memory.id)

@@ -130,9 +130,9 @@ class KeyedMemories:
         checked_name(key, "key")
         at = self._parts.clock()
         # first, so that after a crash the memory is current, and not global without being current
-        await hide(self._parts.store, self._scope, await self.history(key), at=at)
+        await hide(self._parts.store, self._scope, await self.history(key), at=at, taken_back="deleted")
         deleted = [
-            await until_written(partial(self._end, scope, key, at), f"key {brief(key)}")
+            await until_written(partial(self._delete, scope, key, at), f"key {brief(key)}")
             for scope in (self._scope, self._everyone)
         ]
         await self._withdraw(key)
@@ -146,11 +146,11 @@ class KeyedMemories:
         checked_name(name, "id")
         await unlearn_turn(store, self._scope, name)  # first: what was learned by now is named
         memories, whole = await named(store, self._scope, name)
-        await hide(store, self._scope, memories, whole=whole, at=at)
+        await hide(store, self._scope, memories, whole=whole, at=at, taken_back="deleted")
 
         async def attempt(scope: Scope, names: Sequence[str]) -> bool:
             ledger = Ledger(store, scope)
-            ended = [await ledger.end(name, at) for name in names]
+            ended = [await ledger.end(name, at, "deleted") for name in names]
             await store.write(scope, ledger.changes)
             return any(ended)
 
@@ -266,12 +266,14 @@ class KeyedMemories:
             await ledger.retract(than.key or "", self._user, than.valid_from)
             await self._parts.store.write(scope, ledger.changes)
 
-    async def _end(self, scope: Scope, key: str, at: datetime) -> bool:
-        """Retract the user's memory under `key` in `scope`; returns whether there was one."""
+    async def _delete(self, scope: Scope, key: str, at: datetime) -> bool:
+        """Take back every version that the user has under `key` in `scope`; returns whether one held."""
         ledger = Ledger(self._parts.store, scope)
-        ended = await ledger.retract(key, self._user, at)
+        versions = map(memory_of, await scan_all(self._parts.store, scope, MEMORY, key=key))
+        own = [memory.id for memory in versions if memory.author == self._user]
+        ended = [await ledger.end(name, at, "deleted") for name in own]
         await self._parts.store.write(scope, ledger.changes)
-        return ended is not None
+        return any(ended)
 
     async def _withdraw(self, key: str) -> None:
         """Withdraw the user's proposal under `key`."""

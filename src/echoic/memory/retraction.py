@@ -52,7 +52,7 @@ from echoic.ranking.indexing import AGENT
 from echoic.stores.apply import Name
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.text import TAKEN_BACK, content_stems, fold, visible
-from echoic.types import Memory, Scope, Turn
+from echoic.types import Memory, Scope, TakenBack, Turn
 
 _FORGETS: Final = re.compile(
     r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|scrap that|ignore|"
@@ -74,20 +74,25 @@ async def hide(
     until: str | None = None,
     derived: bool = True,
     at: datetime | None = None,
+    taken_back: TakenBack | None = None,
 ) -> None:
     """Hide what says one of the retracted `memories`, in every turn of users and agents, and in summaries.
 
     `whole` are turns to hide entirely; `parts`, by turn, spans to hide, after which nothing is learned from
     that turn. `spared` turns state the replacement and stay visible, as does what people said after the turn
     `until`, even if it is appended while this runs. `derived`: also end memories that repeat it, or were
-    learned from what is hidden, and have no key of their own.
+    learned from what is hidden, and have no key of their own, as they were `taken_back`.
     """
 
     async def attempt() -> None:
         hidden = await _in_turns(store, scope, memories, whole=whole, parts=parts, spared=spared, until=until)
         changes: list[Change] = [*hidden, *await _in_summaries(store, scope, memories)]
         if derived and at is not None:
-            changes += await _in_memories(store, scope, memories, hidden, at)
+            ledger = Ledger(store, scope)
+            for memory in await derived_from(store, scope, memories, hidden):
+                if memory.key is None:
+                    await ledger.end(memory.id, at, taken_back)
+            changes += ledger.changes
         if changes:
             await store.write(scope, changes)
 
@@ -148,16 +153,6 @@ def _retold(records: Sequence[Record], memories: Sequence[Memory]) -> list[Put]:
             changed = replace(conversation, **left)  # type: ignore[arg-type]
             changes.append(Put.over(record, record_of_conversation(changed, cursor=cursor_of(record))))
     return changes
-
-
-async def _in_memories(
-    store: Store, scope: Scope, memories: Sequence[Memory], hidden: Sequence[Put], at: datetime
-) -> list[Change]:
-    ledger = Ledger(store, scope)
-    for memory in await derived_from(store, scope, memories, hidden):
-        if memory.current and memory.key is None:
-            await ledger.end(memory.id, at)
-    return ledger.changes
 
 
 async def derived_from(
@@ -292,12 +287,24 @@ async def hide_taken_back(
     shown = [said[name] for name in whole if name in said and visible(said[name].heard_text)]
     memories += [_whole(turn, at) for turn in shown]
     spared = {turn.id for turn in turns if of_user(turn) and turn.id not in asked}
-    # a number given over several turns: none of them states what replaces it
-    given = [memory.source for memory in retracted if memory.superseded_by is None and memory.source[1:]]
+    # a number given over several turns, or what never held: none of them states what replaces it
+    given = [
+        memory.source
+        for memory in retracted
+        if memory.taken_back == "mistaken" or (memory.superseded_by is None and memory.source[1:])
+    ]
     spared -= {*itertools.chain(*given)} - {*itertools.chain(*(memory.source for memory in kept))}
-    ends = bool(named or retracted)
+    whys = [one.taken_back for one in changes if isinstance(one, TakeBack)]
     await hide(
-        store, scope, memories, whole=whole, spared=spared - whole, until=turns[-1].id, derived=ends, at=at
+        store,
+        scope,
+        memories,
+        whole=whole,
+        spared=spared - whole,
+        until=turns[-1].id,
+        derived=bool(named or retracted),
+        at=at,
+        taken_back=next(filter(None, [*whys, *(memory.taken_back for memory in retracted)]), None),
     )
 
 
@@ -422,8 +429,8 @@ async def take_back_turns(store: Store, scope: Scope, names: Collection[str], at
                 continue
             gone.append(memory)
             held = await ledger.holding(memory.id)
-            if held and _only_of(names, held):  # it may have been confirmed elsewhere meanwhile
-                await ledger.end(held.id, at)
+            if held is None or _only_of(names, held):  # it may have been confirmed elsewhere meanwhile
+                await ledger.end(memory.id, at, "deleted")
         if ledger.changes:
             await store.write(scope, ledger.changes)
 

@@ -27,6 +27,7 @@ from echoic.types import (
     Memory,
     Outcome,
     Recall,
+    TakenBack,
     Visibility,
 )
 
@@ -119,6 +120,10 @@ class MemoryView(ResponseModel):
     supersedes: str | None = Field(description="The id of the memory it corrected.")
     superseded_by: str | None = Field(
         description="The id of the memory that corrected it. Null with `validUntil` set means it was deleted."
+    )
+    taken_back: TakenBack | None = Field(
+        description="Why no question about the past finds it either. deleted: the user deleted it, or asked "
+        "to forget it. mistaken: it never held. Null if it holds or did hold."
     )
     redacted: list[str] = Field(
         description="The kinds of personal data that were redacted before it was shared."

@@ -153,7 +153,15 @@ def _since(recent: _Recent) -> str:
 
 def _changes(item: SelfStatement, source: tuple[str, ...]) -> list[Change]:
     if item.retracts:
-        return [TakeBack(key=item.key, text=item.text, context=item.context, source=source)]
+        return [
+            TakeBack(
+                key=item.key,
+                text=item.text,
+                context=item.context,
+                taken_back=item.taken_back,
+                source=source,
+            )
+        ]
     fact = Fact(
         text=item.text,
         key=item.key,
@@ -222,7 +230,8 @@ class RuleReader:
         )
         changes = await self._extractor.extract(reading)
         needed = any(
-            isinstance(change, (Unlearn, TakeBack)) or (isinstance(change, Add) and change.fact.is_move)
+            isinstance(change, (Unlearn, TakeBack))
+            or (isinstance(change, Add) and (change.fact.is_move or change.fact.instead is not None))
             for change in changes
         )
         needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))
@@ -241,11 +250,13 @@ class RuleReader:
         )
         distilled = await reconciler.take(changes)
         # before the write that ends them: after a crash in between they are hidden again
-        await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted, kept=distilled.kept)
+        gone = {memory.id: memory for memory in (*ledger.taken_back, *distilled.retracted)}
+        kept = [memory for memory in distilled.kept if memory.id not in gone]
+        await hide_taken_back(self._store, scope, stretch, changes, [*gone.values()], kept=kept)
         asked = await obey(self._store, scope, stretch, distilled.kept)
         at = max(turn.said_at for turn in stretch.turns)
-        gone = [one for memory in asked if (one := await ledger.end(memory.id, at))]
-        distilled = replace(distilled, retracted=(*distilled.retracted, *gone))
+        also = [one for memory in asked if (one := await ledger.end(memory.id, at, "deleted"))]
+        distilled = replace(distilled, retracted=(*distilled.retracted, *also))
         await withdraw(self._store, scope, distilled.retracted)
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
         await self._store.write(scope, [*ledger.changes, Put.over(record, moved)])
