@@ -491,10 +491,9 @@ def of_another(
         return None
     slot = old.key.partition(":")[0]
     mark = said.match(_DISOWNED, at)
-    earlier = (
-        mark and mark["before"]
-    ) or ""  # "that's where we used to be" did hold, "my wrong number" never
-    taken_back: TakenBack | None = None if earlier and "wrong" not in earlier else "mistaken"
+    before = mark["before"] if mark else None
+    # "that's where we used to be" did hold, "that's the wrong number" never
+    taken_back: TakenBack | None = None if before and "wrong" not in before else "mistaken"
     same = takewhile(lambda one: one.key.partition(":")[0] == slot and not one.retracts, reversed(previous))
     return Repair(tuple(retraction(one, taken_back) for one in same), end)
 

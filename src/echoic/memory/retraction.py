@@ -19,7 +19,7 @@ from echoic.english import listen
 from echoic.english.slots import is_of
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.reconciliation import Change as Proposed
-from echoic.memory.extraction.reconciliation import TakeBack
+from echoic.memory.extraction.reconciliation import Distilled, TakeBack
 from echoic.memory.extraction.turns import (
     Stretch,
     conversation_record,
@@ -256,14 +256,18 @@ async def hide_taken_back(
     scope: Scope,
     stretch: Stretch,
     changes: Sequence[Proposed],
-    retracted: Sequence[Memory],
+    distilled: Distilled,
     *,
-    kept: Sequence[Memory],
+    taken_back: Sequence[Memory],
 ) -> None:
     """Hide what the user retracted in the turns of a stretch, and what an agent says of it afterwards.
 
-    `changes` were proposed from these turns. They ended the memories `retracted`; `kept` hold from now on.
+    `changes` were proposed from these turns. They had the result `distilled`, and of what they ended or
+    corrected, the memories `taken_back` are not told as of the past either.
     """
+    gone = {memory.id: memory for memory in (*distilled.retracted, *taken_back)}
+    retracted = [*gone.values()]
+    kept = [memory for memory in distilled.kept if memory.id not in gone]
     turns, context = stretch.turns, stretch.context
     said = {turn.id: turn for turn in (*context, *turns)}
     asked = {turn.id for turn in turns if of_user(turn) and asks_to_forget(turn.heard_text)}

@@ -85,9 +85,7 @@ def entry_of_memory(memory: Memory) -> Entry:
     text = memory.statement or (f"{key}: {memory.text}" if key else memory.text)
     flags = flags_of(text)
     if not memory.current:
-        flags |= Flag.PAST
-    if memory.taken_back is not None:
-        flags |= Flag.UNHEARD
+        flags |= Flag.PAST if memory.taken_back is None else Flag.PAST | Flag.UNHEARD
     if key and len(content_words(memory.text)) <= _KEYED_WORDS:
         flags |= Flag.KEYED
     spoken = memory.category if memory.category in _SPOKEN_CATEGORIES else ""

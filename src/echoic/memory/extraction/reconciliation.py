@@ -159,6 +159,8 @@ class Supersede:
     """Ids of the memories that end."""
     fact: Fact
     source: tuple[str, ...]
+    mistaken: bool = False
+    """Whether they never held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -470,6 +472,8 @@ class Reconciler:
             return
         for memory in known:
             new = await self._ledger.supersede(memory, new)
+            if change.mistaken:
+                await self._ledger.end(memory.id, last.said_at, "mistaken")
         self._kept.append(new)
         self._superseded += [new.supersedes] if new.supersedes else []
         self._superseded += [memory.id for memory in known]
@@ -510,25 +514,22 @@ class Reconciler:
         for known in under or found:
             if _names(change, known) and known.valid_from <= last.said_at:
                 self._note_retracted(await self._ledger.end(known.id, last.said_at, change.taken_back))
-        if change.taken_back == "deleted":
-            for memory in self._past:
-                if (
-                    is_of(memory.key, change.key)
-                    and _names(change, memory)
-                    and memory.valid_from <= last.said_at
-                ):
-                    await self._ledger.end(memory.id, last.said_at, "deleted")
+        past = [m for m in self._past if is_of(m.key, change.key) and _names(change, m)]
+        for memory in past if change.taken_back == "deleted" else ():
+            if memory.valid_from <= last.said_at:
+                await self._ledger.end(memory.id, last.said_at, "deleted")
 
     async def _retract(self, change: Retract | Doubt, last: Turn) -> None:
         found = [known for name in change.known if (known := await self._changeable(name, last))]
-        asked = any(forget_request(self._all[name].heard_text) for name in change.source)
-        for known in found:
-            if isinstance(change, Doubt):
+        if isinstance(change, Doubt):
+            for known in found:
                 await self._ledger.doubt(known.id)
-            else:
-                why: TakenBack | None = "mistaken" if change.mistaken else "deleted" if asked else None
-                self._note_retracted(await self._ledger.end(known.id, last.said_at, why))
-        if isinstance(change, Retract) and change.mistaken:
+            return
+        asked = any(forget_request(self._all[name].heard_text) for name in change.source)
+        why: TakenBack | None = "mistaken" if change.mistaken else "deleted" if asked else None
+        for known in found:
+            self._note_retracted(await self._ledger.end(known.id, last.said_at, why))
+        if change.mistaken:
             await self._restore_replaced(found, last.said_at)
 
     async def _unlearn(self, change: Unlearn) -> None:

@@ -250,9 +250,7 @@ class RuleReader:
         )
         distilled = await reconciler.take(changes)
         # before the write that ends them: after a crash in between they are hidden again
-        gone = {memory.id: memory for memory in (*ledger.taken_back, *distilled.retracted)}
-        kept = [memory for memory in distilled.kept if memory.id not in gone]
-        await hide_taken_back(self._store, scope, stretch, changes, [*gone.values()], kept=kept)
+        await hide_taken_back(self._store, scope, stretch, changes, distilled, taken_back=ledger.taken_back)
         asked = await obey(self._store, scope, stretch, distilled.kept)
         at = max(turn.said_at for turn in stretch.turns)
         also = [one for memory in asked if (one := await ledger.end(memory.id, at, "deleted"))]
