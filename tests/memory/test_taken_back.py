@@ -149,6 +149,7 @@ async def test_what_was_put_right_never_held(memory, said, then, asked, gone, at
         ("I'm vegan.", "I'm vegetarian now.", "What was my diet before?", "vegan"),
         ("I'm vegan.", "I'm not vegan any more.", "What was my diet before?", "vegan"),
         ("My name is Ann Hart.", "My name is Ann Byrne now.", "What was my name before?", "Ann Hart"),
+        ("My name is Tom.", "No, it's Tom Hart.", "What was my name before?", "Tom"),
     ],
 )
 async def test_what_held_until_it_changed_still_answers(memory, said, then, asked, held):

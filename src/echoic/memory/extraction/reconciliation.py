@@ -407,8 +407,13 @@ class Reconciler:
                 await self._end_old(fact, kept, cited)
 
     def _never_held(self, fact: Fact, newest: Memory | None, cited: Sequence[Turn]) -> bool:
-        """Whether `fact` corrects what these turns said and nothing earlier: "Leeds, no sorry, York"."""
+        """Whether `fact` corrects what these turns said and nothing earlier: "Leeds, no sorry, York".
+
+        A value that it contains is completed: a number read back, a surname added.
+        """
         if newest is None or fact.instead is None or fold(fact.instead) != fold(newest.text):
+            return False
+        if fold(newest.text) in fold(fact.text):
             return False
         held = any(m.key == newest.key and fold(m.text) == fold(newest.text) for m in self._past)
         changed = any(_NEW.search(turn.heard_text.casefold()) for turn in cited)
