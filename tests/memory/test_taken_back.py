@@ -150,6 +150,12 @@ async def test_what_was_put_right_never_held(memory, said, then, asked, gone, at
         ("I'm vegan.", "I'm not vegan any more.", "What was my diet before?", "vegan"),
         ("My name is Ann Hart.", "My name is Ann Byrne now.", "What was my name before?", "Ann Hart"),
         ("My name is Tom.", "No, it's Tom Hart.", "What was my name before?", "Tom"),
+        (
+            "My number is 0163 2960 123.",
+            "Sorry, 0163 2960 124.",
+            "What was my phone number before?",
+            "01632960123",
+        ),
     ],
 )
 async def test_what_held_until_it_changed_still_answers(memory, said, then, asked, held):
@@ -169,6 +175,20 @@ async def test_a_slip_of_the_tongue_does_not_undo_what_an_earlier_call_told(memo
     await say(ana, "friday", "user: I live in Leeds.", "user: Not Leeds, Bath.")
     assert (await ana.get("home")).text == "Bath"
     assert "Leeds" in await told_of(ana), "it held until Tuesday"
+
+
+async def test_what_is_deleted_while_a_call_goes_on_is_not_told_in_it_and_can_be_said_again(memory):
+    ana = memory.user("ana")
+    call = await say(ana, "monday", "user: I live in Leeds.", "agent: Leeds, got it.")
+    await ana.delete("home")
+    await say(ana, "monday", "user: I work at Tesco.", "agent: Right.")
+    assert "Leeds" not in await told_of(ana)
+    await say(ana, "monday", "user: I live in Leeds.")
+    assert (await ana.get("home")).text == "Leeds"
+    await say(ana, "tuesday", "user: I moved to York last week.")
+    assert "Leeds" in await told_of(ana), "it was said again after it was deleted"
+    assert [one.taken_back for one in await ana.history("home")] == ["deleted", None, None]
+    assert len(await call.turns()) == 5
 
 
 async def test_what_holds_again_is_taken_back_no_longer(memory):

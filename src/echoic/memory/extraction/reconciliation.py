@@ -409,11 +409,12 @@ class Reconciler:
     def _never_held(self, fact: Fact, newest: Memory | None, cited: Sequence[Turn]) -> bool:
         """Whether `fact` corrects what these turns said and nothing earlier: "Leeds, no sorry, York".
 
-        A value that it contains is completed: a number read back, a surname added.
+        A value that it contains is completed, as by a surname. A number is often given and put right in
+        pieces, which stand in the right one too.
         """
         if newest is None or fact.instead is None or fold(fact.instead) != fold(newest.text):
             return False
-        if fold(newest.text) in fold(fact.text):
+        if fold(newest.text) in fold(fact.text) or not any(map(str.isalpha, newest.text)):
             return False
         held = any(m.key == newest.key and fold(m.text) == fold(newest.text) for m in self._past)
         changed = any(_NEW.search(turn.heard_text.casefold()) for turn in cited)
