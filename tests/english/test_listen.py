@@ -671,3 +671,26 @@ def test_what_is_said_of_others_behind_a_greeting_or_a_relation_names_nobody(sai
 )
 def test_an_i_behind_a_spelled_name_is_a_letter_or_the_speaker(said, heard):
     assert {one.key: one.text for one in listen(said)} == heard
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "why"),
+    [
+        ("I live in Leeds.", "Forget where I live.", "deleted"),
+        ("I live in Leeds.", "Forget that I live in Leeds.", "deleted"),
+        ("I live in Leeds.", "Forget that.", "deleted"),
+        ("I like jazz.", "I meant blues.", "mistaken"),
+        ("My dog is called Rex.", "I meant Max.", "mistaken"),
+        ("I'm allergic to nuts.", "Sorry, not me, my husband.", "mistaken"),
+        ("My phone number is 01632 960123.", "Sorry, that's the wrong number.", "mistaken"),
+        ("My phone number is 01632 960123.", "Sorry, that's my old number.", None),
+        ("I live in Leeds.", "Sorry, that's where we used to live.", None),
+        ("I live in Leeds.", "I don't live in Leeds.", None),
+        ("I work at Tesco.", "I no longer work at Tesco.", None),
+        ("I'm vegan.", "I'm not vegan any more.", None),
+    ],
+)
+def test_a_retraction_says_whether_it_was_ever_so(before, said, why):
+    gone = [one for one in listen(said, listen(before)) if one.retracts]
+    assert gone, "it is retracted"
+    assert {one.taken_back for one in gone} == {why}
