@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import echoic
 from echoic import Turn
 from echoic.cli.output import state_of
 from echoic.memory.keyless import KeylessAgent
@@ -263,3 +264,17 @@ async def test_a_withdrawn_fact_tells_no_value_that_callers_gave_before(auto):
     told = await told_of(bob, asked)
     assert "9 to 17" not in told
     assert "8 to 16" not in told
+
+
+async def test_words_that_were_not_believed_are_still_found_as_they_were_said():
+    said = "Oh lovely, so now I live in Bristol, apparently."
+    async with echoic.open("memory://", embedder="local") as memory:
+        ana = memory.user("ana")
+        call = await ana.conversation("monday")
+        await call.append(Turn(speaker="user", text=said))
+        await call.complete()
+        assert await memory.settle(60)
+        assert await ana.facts() == []
+        assert why_of(await ana.past()) == {"Bristol": "mistaken"}
+        hits = await ana.query("Where did I live before?", include_past=True, min_relevance=0)
+        assert [(hit.text, hit.memory) for hit in hits] == [(said, None)]

@@ -19,7 +19,7 @@ from echoic.english import listen
 from echoic.english.slots import is_of
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.reconciliation import Change as Proposed
-from echoic.memory.extraction.reconciliation import Distilled, TakeBack
+from echoic.memory.extraction.reconciliation import Distilled, Retract, TakeBack
 from echoic.memory.extraction.turns import (
     Stretch,
     conversation_record,
@@ -291,12 +291,11 @@ async def hide_taken_back(
     shown = [said[name] for name in whole if name in said and visible(said[name].heard_text)]
     memories += [_whole(turn, at) for turn in shown]
     spared = {turn.id for turn in turns if of_user(turn) and turn.id not in asked}
-    # a number given over several turns, or what never held: none of them states what replaces it
-    given = [
-        memory.source
-        for memory in retracted
-        if memory.taken_back == "mistaken" or (memory.superseded_by is None and memory.source[1:])
-    ]
+    # a number given over several turns: none of them states what replaces it
+    given = [memory.source for memory in retracted if memory.superseded_by is None and memory.source[1:]]
+    # nor does a turn that another one put right, unlike one that was not believed by itself
+    doubted = {one.source for one in changes if isinstance(one, Retract)}
+    given += [one.source for one in retracted if one.taken_back == "mistaken" and one.source not in doubted]
     spared -= {*itertools.chain(*given)} - {*itertools.chain(*(memory.source for memory in kept))}
     whys = [one.taken_back for one in changes if isinstance(one, TakeBack)]
     await hide(
