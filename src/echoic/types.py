@@ -26,9 +26,6 @@ Category = Literal["preference", "entity", "decision", "requirement", "fact", "e
 Visibility = Literal["private", "proposed", "global"]
 """private: visible to the user alone. proposed: the same, until an operator approves it. global: visible in
 the whole deployment."""
-TakenBack = Literal["deleted", "mistaken"]
-"""Why a memory is not even told as one of the past. deleted: its user deleted it, or asked to forget it.
-mistaken: it never held, as its user said when correcting it."""
 Sharing = Literal["auto", "private"]
 """Who may see a value that is set. auto: decided by rules, private when in doubt. private: the user alone,
 whatever the rules say."""
@@ -152,9 +149,9 @@ class Memory:
     """The id of the memory that it corrected."""
     superseded_by: str | None = None
     """The id of the memory that corrected it; None with `valid_until` set means it was retracted."""
-    taken_back: TakenBack | None = None
-    """Why it answers no question about the past either; None if it did hold until `valid_until`, if it holds,
-    and where an earlier version of Echoic ended it."""
+    deleted: bool = False
+    """Whether its user deleted it, or asked to forget it: then no question about the past finds it. False
+    where an earlier version of Echoic did so."""
     confirmed: bool = True
     redacted: tuple[str, ...] = ()
     """Kinds of personal data removed before it was shared, such as "EMAIL"."""

@@ -674,23 +674,24 @@ def test_an_i_behind_a_spelled_name_is_a_letter_or_the_speaker(said, heard):
 
 
 @pytest.mark.parametrize(
-    ("before", "said", "why"),
+    ("before", "said", "deleted"),
     [
-        ("I live in Leeds.", "Forget where I live.", "deleted"),
-        ("I live in Leeds.", "Forget that I live in Leeds.", "deleted"),
-        ("I live in Leeds.", "Forget that.", "deleted"),
-        ("I like jazz.", "I meant blues.", "mistaken"),
-        ("My dog is called Rex.", "I meant Max.", "mistaken"),
-        ("I'm allergic to nuts.", "Sorry, not me, my husband.", "mistaken"),
-        ("My phone number is 01632 960123.", "Sorry, that's the wrong number.", "mistaken"),
-        ("My phone number is 01632 960123.", "Sorry, that's my old number.", None),
-        ("I live in Leeds.", "Sorry, that's where we used to live.", None),
-        ("I live in Leeds.", "I don't live in Leeds.", None),
-        ("I work at Tesco.", "I no longer work at Tesco.", None),
-        ("I'm vegan.", "I'm not vegan any more.", None),
+        ("I live in Leeds.", "Forget where I live.", True),
+        ("I live in Leeds.", "Forget that I live in Leeds.", True),
+        ("I like jazz.", "Forget that I like jazz.", True),
+        ("I live in Leeds.", "Forget that.", False),  # the turns that it means say what is deleted
+        ("I live in Leeds.", "Scratch that.", False),
+        ("I like jazz.", "I meant blues.", False),
+        ("My dog is called Rex.", "I meant Max.", False),
+        ("I'm allergic to nuts.", "Sorry, not me, my husband.", False),
+        ("My phone number is 01632 960123.", "Sorry, that's the wrong number.", False),
+        ("I live in Leeds.", "Sorry, that's where we used to live.", False),
+        ("I live in Leeds.", "I don't live in Leeds.", False),
+        ("I work at Tesco.", "I no longer work at Tesco.", False),
+        ("I'm vegan.", "I'm not vegan any more.", False),
     ],
 )
-def test_a_retraction_says_whether_it_was_ever_so(before, said, why):
+def test_only_a_request_that_names_what_to_forget_deletes_it(before, said, deleted):
     gone = [one for one in listen(said, listen(before)) if one.retracts]
     assert gone, "it is retracted"
-    assert {one.taken_back for one in gone} == {why}
+    assert {one.deleted for one in gone} == {deleted}

@@ -914,8 +914,8 @@ async def test_what_was_deleted_is_listed_and_recalled_by_no_question_about_the_
     asked = {"query": "what were my home and my drink before?", "includePast": True, "minRelevance": 0}
     assert {hit["text"] for hit in (await somebody.post("/recall", asked))["hits"]} == {"tea", "cortado"}
     past = (await somebody.ask("GET", "/memories?state=past"))["memories"]
-    ended = {memory["text"]: memory["takenBack"] for memory in past}
-    assert ended == {"Leeds": "deleted", "York": "deleted", "tea": None}
+    ended = {memory["text"]: memory["deleted"] for memory in past}
+    assert ended == {"Leeds": True, "York": True, "tea": False}
 
 
 async def test_a_page_from_an_allowed_origin_may_send_what_the_client_sends(start):

@@ -70,5 +70,5 @@ async def test_what_was_deleted_is_found_by_no_search_of_the_past_on_any_store(
             assert sorted(hit.text for hit in found["ana"]) == ["Bath", "York"]
             assert found["bob"] == []
             assert await bob.query("home Leeds York Bath", include_past=True, min_relevance=0) == []
-            assert [one.taken_back for one in await ana.history("home")] == ["deleted", None, None]
-            assert [one.taken_back for one in await bob.past()] == ["deleted"] * 3
+            assert [one.deleted for one in await ana.history("home")] == [True, False, False]
+            assert [one.deleted for one in await bob.past()] == [True] * 3

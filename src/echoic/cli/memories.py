@@ -131,7 +131,7 @@ async def list_command(desk: Desk) -> CommandResult:
 async def history_command(desk: Desk, key: str) -> CommandResult:
     """Print every version of KEY, oldest first.
 
-    Columns: text, from when, until when, state (current, corrected, deleted or mistaken).
+    Columns: text, from when, until when, state (current, corrected or deleted).
     """
     versions = await desk.user.history(key)
     if not versions:

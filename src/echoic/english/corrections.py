@@ -37,7 +37,6 @@ from echoic.english.phrases import Value
 from echoic.english.sentences import Sentence, Token, sentences
 from echoic.english.slots import SLOTS, SelfStatement, beside, hear, hear_of, retraction
 from echoic.text import fold, sound
-from echoic.types import TakenBack
 
 _MARK: Final = re.compile(
     r"(?:(?:(?:well |or )?(?:(?:i|we) )?used to (?:but )?(?:now|these days|nowadays)|"
@@ -490,12 +489,8 @@ def of_another(
     if _offers_another(old, asked):
         return None
     slot = old.key.partition(":")[0]
-    mark = said.match(_DISOWNED, at)
-    before = mark["before"] if mark else None
-    # "that's where we used to be" did hold, "that's the wrong number" never
-    taken_back: TakenBack | None = None if before and "wrong" not in before else "mistaken"
     same = takewhile(lambda one: one.key.partition(":")[0] == slot and not one.retracts, reversed(previous))
-    return Repair(tuple(retraction(one, taken_back) for one in same), end)
+    return Repair(tuple(map(retraction, same)), end)
 
 
 def disowned(said: Sentence, at: int, old: SelfStatement | None = None) -> int | None:
@@ -897,7 +892,7 @@ def _other_name(said: Sentence, at: int, old: SelfStatement, *, meant: bool) -> 
     if not (meant or said.low(at) in AMBIGUOUS or _akin(found.text, old, "child_name")):
         return None
     right = hear(old.key.partition(":")[0], found.text, sentence=old.sentence.replace(old.text, found.text))
-    return Repair((retraction(old, "mistaken"), right), found.end)
+    return Repair((retraction(old), right), found.end)
 
 
 def _allergen(low: str) -> bool:
@@ -919,7 +914,7 @@ def _other_item(said: Sentence, at: int, old: SelfStatement, slot: str) -> Repai
     if not thing:
         return None
     text = f"{verb.removesuffix('the ')}{found.text}" if slot == "preference" else found.text
-    return Repair((retraction(old, "mistaken"), hear(slot, text, item=found.text)), found.end)
+    return Repair((retraction(old), hear(slot, text, item=found.text)), found.end)
 
 
 def _last_digits(said: Sentence, at: int, old: str) -> Value | None:
@@ -976,5 +971,5 @@ def settled(heard: Sequence[SelfStatement]) -> list[SelfStatement]:
 
 
 def retracted(previous: Sequence[SelfStatement]) -> list[SelfStatement]:
-    """Retractions of all values in `previous`, which are to be forgotten."""
-    return [retraction(old, "deleted") for old in settled(previous) if not old.retracts]
+    """Retractions of all values in `previous`."""
+    return [retraction(old) for old in settled(previous) if not old.retracts]

@@ -397,7 +397,7 @@ class _Passage:
         return self._said.match(_LIMITED, end) is not None
 
     def _add(self, heard: tuple[SelfStatement, ...]) -> None:
-        self._heard.extend(retraction(one, "deleted") if self._forgetting else one for one in heard)
+        self._heard.extend(retraction(one, deleted=True) if self._forgetting else one for one in heard)
 
 
 def remembered(said: Sentence, at: int) -> int | None:

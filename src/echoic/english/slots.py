@@ -23,7 +23,7 @@ from echoic.english.lexicon import expanded, pattern, table, triggers
 from echoic.english.phrases import Value, holds_condition, slug
 from echoic.english.sentences import Sentence
 from echoic.text import fold, sound
-from echoic.types import Category, Memory, TakenBack
+from echoic.types import Category, Memory
 
 STATED: Final = 0.95
 PLAIN: Final = 0.85
@@ -44,8 +44,8 @@ class SelfStatement:
     retracts: bool = False
     """Whether the user retracted it. In a one-valued slot this concerns only the value `text`, or any value
     if it is empty; if the key names the thing ("preference:jazz") it concerns the key as a whole."""
-    taken_back: TakenBack | None = None
-    """With `retracts`: why it is not even told as one of the past; None if it may have held until now."""
+    deleted: bool = False
+    """With `retracts`: whether the user asked to forget it, as opposed to one that no longer holds."""
     context: str | None = None
     """When it applies, if that was said: "only at work"."""
     instead: str | None = None
@@ -202,7 +202,7 @@ def hear_of(relation: str, name: str) -> SelfStatement:
     )
 
 
-def retraction(heard: SelfStatement, taken_back: TakenBack | None = None) -> SelfStatement:
+def retraction(heard: SelfStatement, *, deleted: bool = False) -> SelfStatement:
     """The retraction of `heard`."""
     return SelfStatement(
         key=heard.key,
@@ -210,7 +210,7 @@ def retraction(heard: SelfStatement, taken_back: TakenBack | None = None) -> Sel
         sentence=f"No longer true: {heard.sentence}",
         category=heard.category,
         retracts=True,
-        taken_back=taken_back,
+        deleted=deleted,
         context=heard.context,
         confidence=heard.confidence,
     )
@@ -230,7 +230,7 @@ def emptied(slot: str) -> SelfStatement:
         sentence=f"The user asked to forget: {slot.replace('_', ' ')}.",
         category=kept.category,
         retracts=True,
-        taken_back="deleted",
+        deleted=True,
         confidence=STATED,
     )
 
@@ -244,7 +244,7 @@ def emptied_item(key: str) -> SelfStatement:
         sentence=f"The user asked to forget: {key.replace('_', ' ').replace(':', ' ')}.",
         category=kind.category if kind else "entity",
         retracts=True,
-        taken_back="deleted",
+        deleted=True,
         confidence=STATED,
     )
 

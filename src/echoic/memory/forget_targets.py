@@ -532,7 +532,7 @@ _BEHIND: Final = 3
 async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memory]) -> list[Memory]:
     """Hide what the user asked to forget in the turns of a stretch, or directly before it.
 
-    `kept` was learned from them and is not written yet. Returns the memories to take back.
+    `kept` was learned from them and is not written yet. Returns the memories to delete.
     """
     gone: list[Memory] = []
     for asked in (*stretch.context[-_BEHIND:], *stretch.turns):
@@ -549,7 +549,7 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
             said = [*found.memories, *said_by(found)]
             # what the user says afterwards counts again
             until, at = found.until or asked.id, asked.said_at
-            await hide(store, scope, said, parts=found.spans, until=until, at=at, taken_back="deleted")
+            await hide(store, scope, said, parts=found.spans, until=until, at=at, deleted=True)
             gone += found.memories
     return gone
 

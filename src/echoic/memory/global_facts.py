@@ -209,7 +209,7 @@ class GlobalFacts:
             raise InvalidInput(f"no global fact has the id {brief(name)}; `echoic global list` lists them")
         given = await self._give_back(memory)
         noted = self._noted("withdrawn", memory, by)
-        gone = [Drop(kind=MEMORY, id=memory.id), *await self._earlier(memory)]
+        gone = [Drop(kind=MEMORY, id=name) for name in (memory.id, *await self._earlier(memory))]
         try:
             await self._store.write(self._everyone, [Put.over(found[0], found[0]), *gone, noted])
         except WriteConflict:
@@ -218,20 +218,13 @@ class GlobalFacts:
             raise
         return memory
 
-    async def _earlier(self, memory: Memory) -> Sequence[Change]:
-        """The changes after which searches about the past find no earlier version of a global memory: its own
-        go, and what callers made global under its key stays in their history.
-        """
+    async def _earlier(self, memory: Memory) -> Sequence[str]:
+        """The ids of earlier versions of a global memory, which searches about the past still find."""
         if memory.key is None:
             return []
         there = await scan_all(self._store, self._everyone, MEMORY, key=memory.key)
-        ended = [one for one in map(memory_of, there) if not one.current]
-        ledger = Ledger(self._store, self._everyone)
-        for one in ended:
-            if one.author != memory.author:
-                await ledger.end(one.id, self._clock(), "deleted")
-        own = [Drop(kind=MEMORY, id=one.id) for one in ended if one.author == memory.author]
-        return [*own, *ledger.changes]
+        known = [memory_of(record) for record in there]
+        return [one.id for one in known if one.author == memory.author and not one.current]
 
     async def _give_back(self, memory: Memory) -> tuple[Scope, Sequence[Drop]] | None:
         """Return a memory that became global without approval to its author, unless they have another under

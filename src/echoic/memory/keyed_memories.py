@@ -6,6 +6,7 @@ and `Ledger` how versions follow each other.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ from echoic.types import (
 log = logging.getLogger(__name__)
 
 _PRIVATE: Final = Verdict("private", "asked")
+_AT_ONCE: Final = 50
+"""Versions of a key in one write of `delete`."""
 
 
 class KeyedMemories:
@@ -130,7 +133,7 @@ class KeyedMemories:
         checked_name(key, "key")
         at = self._parts.clock()
         # first, so that after a crash the memory is current, and not global without being current
-        await hide(self._parts.store, self._scope, await self.history(key), at=at, taken_back="deleted")
+        await hide(self._parts.store, self._scope, await self.history(key), at=at, deleted=True)
         deleted = [
             await until_written(partial(self._delete, scope, key, at), f"key {brief(key)}")
             for scope in (self._scope, self._everyone)
@@ -146,11 +149,11 @@ class KeyedMemories:
         checked_name(name, "id")
         await unlearn_turn(store, self._scope, name)  # first: what was learned by now is named
         memories, whole = await named(store, self._scope, name)
-        await hide(store, self._scope, memories, whole=whole, at=at, taken_back="deleted")
+        await hide(store, self._scope, memories, whole=whole, at=at, deleted=True)
 
         async def attempt(scope: Scope, names: Sequence[str]) -> bool:
             ledger = Ledger(store, scope)
-            ended = [await ledger.end(name, at, "deleted") for name in names]
+            ended = [await ledger.end(name, at, deleted=True) for name in names]
             await store.write(scope, ledger.changes)
             return any(ended)
 
@@ -267,13 +270,20 @@ class KeyedMemories:
             await self._parts.store.write(scope, ledger.changes)
 
     async def _delete(self, scope: Scope, key: str, at: datetime) -> bool:
-        """Take back every version that the user has under `key` in `scope`; returns whether one held."""
-        ledger = Ledger(self._parts.store, scope)
-        versions = map(memory_of, await scan_all(self._parts.store, scope, MEMORY, key=key))
-        own = [memory.id for memory in versions if memory.author == self._user]
-        ended = [await ledger.end(name, at, "deleted") for name in own]
-        await self._parts.store.write(scope, ledger.changes)
-        return any(ended)
+        """Delete every version that the user has under `key` in `scope`; returns whether one held."""
+        versions = await scan_all(self._parts.store, scope, MEMORY, key=key)
+        own = [
+            one for one in versions if one.data.get("author") == self._user and not one.data.get("deleted")
+        ]
+        own.sort(key=lambda one: one.data.get("valid_until") is None)  # after a crash it still holds
+        ended = False
+        for first in range(0, len(own), _AT_ONCE):
+            ledger, some = Ledger(self._parts.store, scope), own[first : first + _AT_ONCE]
+            ledger.hold(some)
+            ended = any([await ledger.end(one.id, at, deleted=True) for one in some])
+            await self._parts.store.write(scope, ledger.changes)
+            await asyncio.sleep(0)  # audio runs on this loop
+        return ended
 
     async def _withdraw(self, key: str) -> None:
         """Withdraw the user's proposal under `key`."""

@@ -25,7 +25,7 @@ from echoic.partition import Entry, Flag, number_of
 from echoic.ranking.indexing import entry_of_item, entry_of_memory, entry_of_turn, source_term
 from echoic.stores.base import Change, Put, Record, Store, damaged
 from echoic.text import TAKEN_BACK, fold
-from echoic.types import Conversation, ConversationStatus, Memory, Scope, TakenBack, Turn, checked_name
+from echoic.types import Conversation, ConversationStatus, Memory, Scope, Turn, checked_name
 
 T = TypeVar("T")
 Span = tuple[int, int]
@@ -234,7 +234,7 @@ def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
         "valid_until": memory.valid_until.isoformat() if memory.valid_until else None,
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
-        "taken_back": memory.taken_back,
+        "deleted": memory.deleted or None,
         "confirmed": None if memory.confirmed else False,
         "redacted": list(memory.redacted),
         "reason": memory.reason,
@@ -445,12 +445,6 @@ class Ledger:
         return [_put(self._held[name]) for name in self._changed]
 
     @property
-    def taken_back(self) -> list[Memory]:
-        """The memories that are taken back."""
-        changed = (self._held[name].memory for name in self._changed)
-        return [memory for memory in changed if memory.taken_back is not None]
-
-    @property
     def ended(self) -> frozenset[str]:
         """Ids of the stored current memories that will end."""
         return frozenset(name for name in self._ended if self._held[name].version > 0)
@@ -549,17 +543,22 @@ class Ledger:
         found = await self._find(key, author)
         return self._end(found, at) if found and found.memory.current else None
 
-    async def end(self, name: str, at: datetime, taken_back: TakenBack | None = None) -> Memory | None:
+    def hold(self, records: Iterable[Record]) -> None:
+        """Take memories as they were read, so that changing them reads none of them again."""
+        for record in records:
+            self._hold(record)
+
+    async def end(self, name: str, at: datetime, *, deleted: bool = False) -> Memory | None:
         """End the memory with the id `name`, which becomes history; None if it is not current.
 
-        `taken_back`: why it is not even told as one of the past; this is noted of one that had ended, too.
+        `deleted`: its user deletes it, which is noted of one that had ended, too.
         """
         held = await self._take(name)
         if held is None:
             return None
         ends = held.memory.current
-        if taken_back is not None and held.memory.taken_back is None:
-            self._change(held, taken_back=taken_back)
+        if deleted and not held.memory.deleted:
+            self._change(held, deleted=True)
         return self._end(held, at) if ends else None
 
     async def restore(self, name: str, at: datetime) -> Memory | None:
@@ -575,7 +574,7 @@ class Ledger:
             return None
         self._changed[name] = None  # if it is forgotten meanwhile, the write fails
         again = replace(
-            ended, valid_from=at, valid_until=None, supersedes=None, superseded_by=None, taken_back=None
+            ended, valid_from=at, valid_until=None, supersedes=None, superseded_by=None, deleted=False
         )
         return await (self.set(again) if ended.key else self.add(again))
 

@@ -19,7 +19,7 @@ from echoic.english import listen
 from echoic.english.slots import is_of
 from echoic.memory.concurrency import until_written
 from echoic.memory.extraction.reconciliation import Change as Proposed
-from echoic.memory.extraction.reconciliation import Distilled, Retract, TakeBack
+from echoic.memory.extraction.reconciliation import TakeBack
 from echoic.memory.extraction.turns import (
     Stretch,
     conversation_record,
@@ -52,7 +52,7 @@ from echoic.ranking.indexing import AGENT
 from echoic.stores.apply import Name
 from echoic.stores.base import Change, Drop, Put, Record, Store
 from echoic.text import TAKEN_BACK, content_stems, fold, visible
-from echoic.types import Memory, Scope, TakenBack, Turn
+from echoic.types import Memory, Scope, Turn
 
 _FORGETS: Final = re.compile(
     r"\b(?:forg[eo]t|disregard|unlearn|delet|eras|remov|scratch that|strike that|scrap that|ignore|"
@@ -74,25 +74,21 @@ async def hide(
     until: str | None = None,
     derived: bool = True,
     at: datetime | None = None,
-    taken_back: TakenBack | None = None,
+    deleted: bool = False,
 ) -> None:
     """Hide what says one of the retracted `memories`, in every turn of users and agents, and in summaries.
 
     `whole` are turns to hide entirely; `parts`, by turn, spans to hide, after which nothing is learned from
     that turn. `spared` turns state the replacement and stay visible, as does what people said after the turn
     `until`, even if it is appended while this runs. `derived`: also end memories that repeat it, or were
-    learned from what is hidden, and have no key of their own, as they were `taken_back`.
+    learned from what is hidden, and have no key of their own; if `deleted`, as deleted.
     """
 
     async def attempt() -> None:
         hidden = await _in_turns(store, scope, memories, whole=whole, parts=parts, spared=spared, until=until)
         changes: list[Change] = [*hidden, *await _in_summaries(store, scope, memories)]
         if derived and at is not None:
-            ledger = Ledger(store, scope)
-            for memory in await derived_from(store, scope, memories, hidden):
-                if memory.key is None:
-                    await ledger.end(memory.id, at, taken_back)
-            changes += ledger.changes
+            changes += await _in_memories(store, scope, memories, hidden, at, deleted=deleted)
         if changes:
             await store.write(scope, changes)
 
@@ -153,6 +149,22 @@ def _retold(records: Sequence[Record], memories: Sequence[Memory]) -> list[Put]:
             changed = replace(conversation, **left)  # type: ignore[arg-type]
             changes.append(Put.over(record, record_of_conversation(changed, cursor=cursor_of(record))))
     return changes
+
+
+async def _in_memories(
+    store: Store,
+    scope: Scope,
+    memories: Sequence[Memory],
+    hidden: Sequence[Put],
+    at: datetime,
+    *,
+    deleted: bool,
+) -> list[Change]:
+    ledger = Ledger(store, scope)
+    for memory in await derived_from(store, scope, memories, hidden):
+        if memory.key is None and (memory.current or deleted):
+            await ledger.end(memory.id, at, deleted=deleted)
+    return ledger.changes
 
 
 async def derived_from(
@@ -256,18 +268,14 @@ async def hide_taken_back(
     scope: Scope,
     stretch: Stretch,
     changes: Sequence[Proposed],
-    distilled: Distilled,
+    retracted: Sequence[Memory],
     *,
-    taken_back: Sequence[Memory],
+    kept: Sequence[Memory],
 ) -> None:
     """Hide what the user retracted in the turns of a stretch, and what an agent says of it afterwards.
 
-    `changes` were proposed from these turns. They had the result `distilled`, and of what they ended or
-    corrected, the memories `taken_back` are not told as of the past either.
+    `changes` were proposed from these turns. They ended the memories `retracted`; `kept` hold from now on.
     """
-    gone = {memory.id: memory for memory in (*distilled.retracted, *taken_back)}
-    retracted = [*gone.values()]
-    kept = [memory for memory in distilled.kept if memory.id not in gone]
     turns, context = stretch.turns, stretch.context
     said = {turn.id: turn for turn in (*context, *turns)}
     asked = {turn.id for turn in turns if of_user(turn) and asks_to_forget(turn.heard_text)}
@@ -293,11 +301,8 @@ async def hide_taken_back(
     spared = {turn.id for turn in turns if of_user(turn) and turn.id not in asked}
     # a number given over several turns: none of them states what replaces it
     given = [memory.source for memory in retracted if memory.superseded_by is None and memory.source[1:]]
-    # nor does a turn that another one put right, unlike one that was not believed by itself
-    doubted = {one.source for one in changes if isinstance(one, Retract)}
-    given += [one.source for one in retracted if one.taken_back == "mistaken" and one.source not in doubted]
     spared -= {*itertools.chain(*given)} - {*itertools.chain(*(memory.source for memory in kept))}
-    whys = [one.taken_back for one in changes if isinstance(one, TakeBack)]
+    ends = bool(named or retracted)
     await hide(
         store,
         scope,
@@ -305,9 +310,10 @@ async def hide_taken_back(
         whole=whole,
         spared=spared - whole,
         until=turns[-1].id,
-        derived=bool(named or retracted),
+        derived=ends,
         at=at,
-        taken_back=next(filter(None, [*whys, *(memory.taken_back for memory in retracted)]), None),
+        # an agent's turn may repeat anything that was ever retracted
+        deleted=bool(named) and not echoed and all(memory.deleted for memory in retracted),
     )
 
 
@@ -432,8 +438,8 @@ async def take_back_turns(store: Store, scope: Scope, names: Collection[str], at
                 continue
             gone.append(memory)
             held = await ledger.holding(memory.id)
-            if held is None or _only_of(names, held):  # it may have been confirmed elsewhere meanwhile
-                await ledger.end(memory.id, at, "deleted")
+            if held and _only_of(names, held):  # it may have been confirmed elsewhere meanwhile
+                await ledger.end(held.id, at)
         if ledger.changes:
             await store.write(scope, ledger.changes)
 

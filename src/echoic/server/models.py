@@ -27,7 +27,6 @@ from echoic.types import (
     Memory,
     Outcome,
     Recall,
-    TakenBack,
     Visibility,
 )
 
@@ -121,9 +120,9 @@ class MemoryView(ResponseModel):
     superseded_by: str | None = Field(
         description="The id of the memory that corrected it. Null with `validUntil` set means it was deleted."
     )
-    taken_back: TakenBack | None = Field(
-        description="Why no question about the past finds it either. deleted: the user deleted it, or asked "
-        "to forget it. mistaken: it never held. Null if it holds or did hold."
+    deleted: bool = Field(
+        description="Whether the user deleted it, or asked to forget it: then no question about the past "
+        "finds it."
     )
     redacted: list[str] = Field(
         description="The kinds of personal data that were redacted before it was shared."

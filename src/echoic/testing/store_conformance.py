@@ -502,9 +502,9 @@ class StoreConformance(StoreWriting):
             assert {r.id: r.data["text"] for r in found} == {other: other for other in left}, name
 
     async def test_flags_say_what_the_index_said(self, live: Store) -> None:
-        taken_back = memory("c", "coffee", past=True, unheard=True)
+        deleted = memory("c", "coffee", past=True, unheard=True)
         await live.write(
-            ANA, [put(memory("a", "is it tea?", past=True)), put(memory("b", "tea")), put(taken_back)]
+            ANA, [put(memory("a", "is it tea?", past=True)), put(memory("b", "tea")), put(deleted)]
         )
         rows = (await loaded(live, ANA)).rows
         flags = [Flag(rows[n][1]) for n in range(3)]

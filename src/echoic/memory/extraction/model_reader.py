@@ -388,9 +388,9 @@ class ModelReader:
         )
         distilled = await reconciler.take(changes)
         _guard(ledger.ended, stretch, known)
-        if distilled.retracted or ledger.taken_back:
+        if distilled.retracted:
             await hide_taken_back(
-                self._store, scope, stretch, changes, distilled, taken_back=ledger.taken_back
+                self._store, scope, stretch, changes, distilled.retracted, kept=distilled.kept
             )
             await withdraw(self._store, scope, distilled.retracted)
         moved = progress.moved(stretch.end).put()

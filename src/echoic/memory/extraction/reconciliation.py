@@ -34,7 +34,7 @@ from echoic.memory.profile import remembered_zone
 from echoic.memory.records import TURN, Ledger
 from echoic.temporal import ZONE_KEYS, dated, mentions_a_day
 from echoic.text import fold
-from echoic.types import Category, Memory, TakenBack, Turn
+from echoic.types import Category, Memory, Turn
 
 ThirdParties = Literal["keep", "adults", "drop"]
 """What is kept about other people a user mentions. "keep": everything. "adults": nothing about children.
@@ -159,8 +159,6 @@ class Supersede:
     """Ids of the memories that end."""
     fact: Fact
     source: tuple[str, ...]
-    mistaken: bool = False
-    """Whether they never held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,8 +196,8 @@ class TakeBack:
     """The retracted value; empty for any."""
     context: str | None = None
     """The condition of the retracted value; None for any."""
-    taken_back: TakenBack | None = None
-    """Why it is not even told as one of the past; None if it may have held until now."""
+    deleted: bool = False
+    """Whether the user asked to forget it."""
     source: tuple[str, ...]
 
 
@@ -401,24 +399,8 @@ class Reconciler:
         elif not self._is_undone(memory):
             kept = await (self._ledger.set(memory) if memory.key else self._ledger.add(memory))
             self._keep(kept)
-            if kept.supersedes and self._never_held(fact, newest, cited):
-                await self._ledger.end(kept.supersedes, memory.valid_from, "mistaken")
             if kept.key == fact.key:
                 await self._end_old(fact, kept, cited)
-
-    def _never_held(self, fact: Fact, newest: Memory | None, cited: Sequence[Turn]) -> bool:
-        """Whether `fact` corrects what these turns said and nothing earlier: "Leeds, no sorry, York".
-
-        A value that it contains is completed, as by a surname. A number is often given and put right in
-        pieces, which stand in the right one too.
-        """
-        if newest is None or fact.instead is None or fold(fact.instead) != fold(newest.text):
-            return False
-        if fold(newest.text) in fold(fact.text) or not any(map(str.isalpha, newest.text)):
-            return False
-        held = any(m.key == newest.key and fold(m.text) == fold(newest.text) for m in self._past)
-        changed = any(_NEW.search(turn.heard_text.casefold()) for turn in cited)
-        return not held and not changed and _only_from(frozenset(self._before), newest)
 
     async def _is_anothers(self, fact: Fact, newest: Memory, cited: Sequence[Turn]) -> bool:
         """Whether somebody introduces themselves in a call in which the user gave the name `newest`."""
@@ -478,8 +460,6 @@ class Reconciler:
             return
         for memory in known:
             new = await self._ledger.supersede(memory, new)
-            if change.mistaken:
-                await self._ledger.end(memory.id, last.said_at, "mistaken")
         self._kept.append(new)
         self._superseded += [new.supersedes] if new.supersedes else []
         self._superseded += [memory.id for memory in known]
@@ -518,24 +498,24 @@ class Reconciler:
         under = [known for known in found if change.context and known.context == change.context]
         under = under or [known for known in found if known.text.casefold() == change.text.casefold()]
         for known in under or found:
-            if _names(change, known) and known.valid_from <= last.said_at:
-                self._note_retracted(await self._ledger.end(known.id, last.said_at, change.taken_back))
-        past = [m for m in self._past if is_of(m.key, change.key) and _names(change, m)]
-        for memory in past if change.taken_back == "deleted" else ():
-            if memory.valid_from <= last.said_at:
-                await self._ledger.end(memory.id, last.said_at, "deleted")
+            # "I'm not Pavel" takes back Pavel, not whatever name is known; "allergy:peanuts" names its thing
+            named = ":" in change.key or not change.text or change.text.casefold() == known.text.casefold()
+            if named and known.valid_from <= last.said_at:
+                ended = await self._ledger.end(known.id, last.said_at, deleted=change.deleted)
+                self._note_retracted(ended)
 
     async def _retract(self, change: Retract | Doubt, last: Turn) -> None:
         found = [known for name in change.known if (known := await self._changeable(name, last))]
-        if isinstance(change, Doubt):
-            for known in found:
-                await self._ledger.doubt(known.id)
-            return
-        asked = any(forget_request(self._all[name].heard_text) for name in change.source)
-        why: TakenBack | None = "mistaken" if change.mistaken else "deleted" if asked else None
+        asked = any(
+            (turn := self._all.get(name)) and forget_request(turn.heard_text) for name in change.source
+        )
         for known in found:
-            self._note_retracted(await self._ledger.end(known.id, last.said_at, why))
-        if change.mistaken:
+            if isinstance(change, Doubt):
+                await self._ledger.doubt(known.id)
+            else:
+                deleted = asked and not change.mistaken
+                self._note_retracted(await self._ledger.end(known.id, last.said_at, deleted=deleted))
+        if isinstance(change, Retract) and change.mistaken:
             await self._restore_replaced(found, last.said_at)
 
     async def _unlearn(self, change: Unlearn) -> None:
@@ -544,10 +524,14 @@ class Reconciler:
             return
         # both known memories and those of this run
         gone = [m for m in (*self._known, *self._kept) if not change.turns.isdisjoint(m.source)]
+        for memory in gone:
+            held = await self._ledger.holding(memory.id) or memory
+            deleted = _only_from(change.turns, held)
+            self._note_retracted(await self._ledger.end(memory.id, at, deleted=deleted))
         # where another turn said it too, what it replaced stays so
         unlearned = [m for m in self._past if _only_from(change.turns, m)]
-        for memory in (*gone, *unlearned):
-            self._note_retracted(await self._ledger.end(memory.id, at, "deleted"))
+        for memory in unlearned:
+            await self._ledger.end(memory.id, at, deleted=True)
         never = [m for m in gone if _only_from(change.turns, m)]
         for _ in unlearned:
             names = {m.id for m in never}
@@ -659,13 +643,6 @@ def _may_be_one(new: str, known: str) -> bool:
 def _only_from(turns: frozenset[str], memory: Memory) -> bool:
     """Whether nothing but `turns` says `memory`."""
     return bool(memory.source) and turns.issuperset(memory.source)
-
-
-def _names(change: TakeBack, known: Memory) -> bool:
-    """Whether `known`, of the slot that `change` concerns, is what it takes back: "I'm not Pavel" takes back
-    Pavel, not whatever name is known; "allergy:peanuts" names its thing.
-    """
-    return ":" in change.key or not change.text or change.text.casefold() == known.text.casefold()
 
 
 def _undone(newest: Memory, last: Turn) -> bool:

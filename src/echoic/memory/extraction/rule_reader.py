@@ -153,15 +153,8 @@ def _since(recent: _Recent) -> str:
 
 def _changes(item: SelfStatement, source: tuple[str, ...]) -> list[Change]:
     if item.retracts:
-        return [
-            TakeBack(
-                key=item.key,
-                text=item.text,
-                context=item.context,
-                taken_back=item.taken_back,
-                source=source,
-            )
-        ]
+        key, text, context = item.key, item.text, item.context
+        return [TakeBack(key=key, text=text, context=context, deleted=item.deleted, source=source)]
     fact = Fact(
         text=item.text,
         key=item.key,
@@ -230,8 +223,7 @@ class RuleReader:
         )
         changes = await self._extractor.extract(reading)
         needed = any(
-            isinstance(change, (Unlearn, TakeBack))
-            or (isinstance(change, Add) and (change.fact.is_move or change.fact.instead is not None))
+            isinstance(change, (Unlearn, TakeBack)) or (isinstance(change, Add) and change.fact.is_move)
             for change in changes
         )
         needed = needed or bool(affirmed([*stretch.context[-1:], *stretch.turns]))
@@ -250,11 +242,11 @@ class RuleReader:
         )
         distilled = await reconciler.take(changes)
         # before the write that ends them: after a crash in between they are hidden again
-        await hide_taken_back(self._store, scope, stretch, changes, distilled, taken_back=ledger.taken_back)
+        await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted, kept=distilled.kept)
         asked = await obey(self._store, scope, stretch, distilled.kept)
         at = max(turn.said_at for turn in stretch.turns)
-        also = [one for memory in asked if (one := await ledger.end(memory.id, at, "deleted"))]
-        distilled = replace(distilled, retracted=(*distilled.retracted, *also))
+        gone = [one for memory in asked if (one := await ledger.end(memory.id, at, deleted=True))]
+        distilled = replace(distilled, retracted=(*distilled.retracted, *gone))
         await withdraw(self._store, scope, distilled.retracted)
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
         await self._store.write(scope, [*ledger.changes, Put.over(record, moved)])

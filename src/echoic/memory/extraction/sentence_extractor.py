@@ -611,7 +611,7 @@ def _put_right(
         text = _standing(contrast.wrong).sub(lambda _: contrast.right, text)
         if isinstance(what, Memory):
             fact = Fact(text=text, category=what.category)
-            put: Add | Supersede = Supersede(known=(what.id,), fact=fact, source=(turn.id,), mistaken=True)
+            put: Add | Supersede = Supersede(known=(what.id,), fact=fact, source=(turn.id,))
         else:
             put = replace(what, fact=replace(what.fact, text=text), source=(*what.source, turn.id))
         return [(held, put)]

@@ -33,12 +33,6 @@ export function keyWords(key) {
     .replace(/:+/g, " · ");
 }
 
-/** How a memory ended: "corrected", "deleted", "mistaken", or "corrected, deleted". */
-export function ending({ supersededBy, takenBack }) {
-  const corrected = supersededBy ? "corrected" : null;
-  return [corrected, takenBack ?? (corrected ? null : "deleted")].filter(Boolean).join(", ");
-}
-
 /** How long something took: "48 s", "3 min 20 s", "1 h 5 min". */
 export function length(milliseconds) {
   const seconds = Math.max(0, Math.round(milliseconds / 1000));

@@ -1,7 +1,7 @@
 // What is remembered of the caller: one card a memory, with what it replaced struck through and its whole history.
 
 import { byId, h } from "./dom.js";
-import { ending, keyWords, moment } from "./format.js";
+import { keyWords, moment } from "./format.js";
 
 const VISIBILITY = {
   private: { label: "private", title: "Only this caller can recall it." },
@@ -194,6 +194,6 @@ function version(memory) {
   const text = memory.current ? h("span", { dir: "auto" }, memory.text) : h("s", { dir: "auto" }, memory.text);
   const until = memory.current
     ? "current"
-    : `${ending(memory)} ${moment(memory.validUntil)}`;
+    : `${memory.supersededBy && !memory.deleted ? "corrected" : "deleted"} ${moment(memory.validUntil)}`;
   return h("li", {}, text, h("span", { class: "when" }, `said ${moment(memory.validFrom)}, ${until}`));
 }

@@ -1,7 +1,7 @@
 // One memory as a card: what is known, since when and how surely; unfolded, its life and the sentences behind it.
 
 import { h } from "./dom.js";
-import { ending, keyWords, moment } from "./format.js";
+import { keyWords, moment } from "./format.js";
 
 const VISIBILITY = {
   private: "Only this person can recall it.",
@@ -142,7 +142,7 @@ export class MemoryCard {
 }
 
 function until(memory) {
-  return `${ending(memory)} ${moment(memory.validUntil)}`;
+  return `${memory.supersededBy && !memory.deleted ? "corrected" : "deleted"} ${moment(memory.validUntil)}`;
 }
 
 function provenance(memory, { versions, turns }, callHref) {
