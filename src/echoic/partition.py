@@ -39,7 +39,7 @@ class Flag(IntFlag):
     EMBEDDED = 1
     """It has a vector; set by the store."""
     PAST = 2
-    """Superseded or retracted: found only by searches of the past."""
+    """It no longer holds: found only by searches of the past."""
     QUESTION = 4
     """The text asks something."""
     TIME = 8
@@ -49,7 +49,7 @@ class Flag(IntFlag):
     ASKING = 32
     """The text ends in a question, so it asks more than it says."""
     UNHEARD = 64
-    """Nothing of it was heard: it is stored but never found."""
+    """Nothing of it was heard, or it was deleted: it is stored but never found."""
     KEYED = 128
     """A short value under a key: one word for what others say in a sentence."""
 

@@ -149,6 +149,9 @@ class Memory:
     """The id of the memory that it corrected."""
     superseded_by: str | None = None
     """The id of the memory that corrected it; None with `valid_until` set means it was retracted."""
+    deleted: bool = False
+    """Whether its user deleted it, or asked to forget it: then no question about the past finds it. False
+    where an earlier version of Echoic did so."""
     confirmed: bool = True
     redacted: tuple[str, ...] = ()
     """Kinds of personal data removed before it was shared, such as "EMAIL"."""

@@ -710,3 +710,27 @@ def test_what_is_said_of_others_behind_a_greeting_or_a_relation_names_nobody(sai
 )
 def test_an_i_behind_a_spelled_name_is_a_letter_or_the_speaker(said, heard):
     assert {one.key: one.text for one in listen(said)} == heard
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "deleted"),
+    [
+        ("I live in Leeds.", "Forget where I live.", True),
+        ("I live in Leeds.", "Forget that I live in Leeds.", True),
+        ("I like jazz.", "Forget that I like jazz.", True),
+        ("I live in Leeds.", "Forget that.", False),  # the turns that it means say what is deleted
+        ("I live in Leeds.", "Scratch that.", False),
+        ("I like jazz.", "I meant blues.", False),
+        ("My dog is called Rex.", "I meant Max.", False),
+        ("I'm allergic to nuts.", "Sorry, not me, my husband.", False),
+        ("My phone number is 01632 960123.", "Sorry, that's the wrong number.", False),
+        ("I live in Leeds.", "Sorry, that's where we used to live.", False),
+        ("I live in Leeds.", "I don't live in Leeds.", False),
+        ("I work at Tesco.", "I no longer work at Tesco.", False),
+        ("I'm vegan.", "I'm not vegan any more.", False),
+    ],
+)
+def test_only_a_request_that_names_what_to_forget_deletes_it(before, said, deleted):
+    gone = [one for one in listen(said, listen(before)) if one.retracts]
+    assert gone, "it is retracted"
+    assert {one.deleted for one in gone} == {deleted}

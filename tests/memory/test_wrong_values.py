@@ -72,6 +72,7 @@ WRONG_IN_EXPORTS = [
     ("memories", {"author": 5}),
     ("memories", {"category": ["fact"]}),
     ("memories", {"visibility": "everywhere"}),
+    ("memories", {"deleted": "perhaps"}),
     ("memories", {"source": "t1"}),
     ("memories", {"times_said": "twice"}),
     ("memories", {"times_said": float("nan")}),

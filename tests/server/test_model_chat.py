@@ -359,8 +359,9 @@ async def test_what_holds_no_longer_is_listed_with_what_took_its_place(own):
     listed = (await own.client.get("/api/memories?history=true", headers=ana.headers)).json()
     (home,) = listed["memories"]
     old, cat = listed["past"]
-    assert (old["text"], old["supersededBy"]) == ("Haifa", home["id"])
+    assert (old["text"], old["supersededBy"], old["deleted"]) == ("Haifa", home["id"], False)
     assert (cat["text"], cat["supersededBy"], cat["current"]) == ("a cat", None, False)
+    assert cat["deleted"] is True
 
 
 async def test_the_model_is_sent_no_more_than_its_caller_may_be_told(tmp_path, provider):

@@ -907,6 +907,17 @@ async def test_a_token_is_good_at_the_older_paths_too(server, somebody):
     assert (await somebody.ask("GET", "/keys/home"))["memory"]["text"] == "Kyoto"
 
 
+async def test_what_was_deleted_is_listed_and_recalled_by_no_question_about_the_past(somebody):
+    for key, value in (("home", "Leeds"), ("home", "York"), ("drink", "tea"), ("drink", "cortado")):
+        await somebody.ask("PUT", f"/keys/{key}", {"value": value})
+    await somebody.ask("DELETE", "/keys/home")
+    asked = {"query": "what were my home and my drink before?", "includePast": True, "minRelevance": 0}
+    assert {hit["text"] for hit in (await somebody.post("/recall", asked))["hits"]} == {"tea", "cortado"}
+    past = (await somebody.ask("GET", "/memories?state=past"))["memories"]
+    ended = {memory["text"]: memory["deleted"] for memory in past}
+    assert ended == {"Leeds": True, "York": True, "tea": False}
+
+
 async def test_a_page_from_an_allowed_origin_may_send_what_the_client_sends(start):
     origin = "https://app.example"
     async with start(url="memory://", allowed_origins=(origin,)) as server:

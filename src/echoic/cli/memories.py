@@ -196,7 +196,7 @@ LEXICAL = "searching by words and sounds only: for search by meaning, use --embe
     help="How long the search may take: what is not loaded or embedded by then is left out. "
     "Loading the model does not count.",
 )
-@click.option("--past", is_flag=True, help="Also find superseded and deleted memories.")
+@click.option("--past", is_flag=True, help="Also find memories that held before.")
 @click.option(
     "--min-relevance",
     type=click.FloatRange(0, 1),

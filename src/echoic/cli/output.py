@@ -131,7 +131,7 @@ def state_of(memory: Memory) -> str:
     """Whether a version is current, and if not, why."""
     if memory.current:
         return "current"
-    return "corrected" if memory.superseded_by else "deleted"
+    return "corrected" if memory.superseded_by and not memory.deleted else "deleted"
 
 
 def columns_of(row: Row, widths: Sequence[int]) -> str:

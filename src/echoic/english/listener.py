@@ -400,7 +400,8 @@ class _Passage:
         # "forget that I live in Ghent, I live in Bruges" says what is so instead
         gone = {one.key for one in self._heard if one.retracts}
         self._heard.extend(
-            retraction(one) if self._forgetting and one.key not in gone else one for one in heard
+            retraction(one, deleted=True) if self._forgetting and one.key not in gone else one
+            for one in heard
         )
 
 

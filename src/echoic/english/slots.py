@@ -44,6 +44,8 @@ class SelfStatement:
     retracts: bool = False
     """Whether the user retracted it. In a one-valued slot this concerns only the value `text`, or any value
     if it is empty; if the key names the thing ("preference:jazz") it concerns the key as a whole."""
+    deleted: bool = False
+    """With `retracts`: whether the user asked to forget it, as opposed to one that no longer holds."""
     context: str | None = None
     """When it applies, if that was said: "only at work"."""
     instead: str | None = None
@@ -200,7 +202,7 @@ def hear_of(relation: str, name: str) -> SelfStatement:
     )
 
 
-def retraction(heard: SelfStatement) -> SelfStatement:
+def retraction(heard: SelfStatement, *, deleted: bool = False) -> SelfStatement:
     """The retraction of `heard`."""
     return SelfStatement(
         key=heard.key,
@@ -208,6 +210,7 @@ def retraction(heard: SelfStatement) -> SelfStatement:
         sentence=f"No longer true: {heard.sentence}",
         category=heard.category,
         retracts=True,
+        deleted=deleted,
         context=heard.context,
         confidence=heard.confidence,
     )
@@ -227,6 +230,7 @@ def emptied(slot: str) -> SelfStatement:
         sentence=f"The user asked to forget: {slot.replace('_', ' ')}.",
         category=kept.category,
         retracts=True,
+        deleted=True,
         confidence=STATED,
     )
 
@@ -240,6 +244,7 @@ def emptied_item(key: str) -> SelfStatement:
         sentence=f"The user asked to forget: {key.replace('_', ' ').replace(':', ' ')}.",
         category=kind.category if kind else "entity",
         retracts=True,
+        deleted=True,
         confidence=STATED,
     )
 

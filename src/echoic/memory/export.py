@@ -510,10 +510,10 @@ def check_memory(record: Record) -> None:
     named = (memory.author, memory.supersedes, memory.superseded_by, *memory.source, *memory.redacted)
     _check_texts((memory.statement, memory.context, memory.reason, *named), memory.id)
     _check_times((memory.valid_from, memory.valid_until, memory.last_said_at), memory.id)
-    if not isinstance(memory.times_said, int) or not isinstance(memory.confirmed, bool):
-        raise InvalidInput(
-            f"times_said of {MEMORY} {brief(memory.id)} must be a number, confirmed true or false"
-        )
+    if not isinstance(memory.times_said, int):
+        raise InvalidInput(f"times_said of {MEMORY} {brief(memory.id)} must be a number")
+    if not isinstance(memory.confirmed, bool) or not isinstance(memory.deleted, bool):
+        raise InvalidInput(f"confirmed and deleted of {MEMORY} {brief(memory.id)} must be true or false")
     if type(record.data.get("number", 0)) is not int:  # the next version of its key gets this number plus one
         raise InvalidInput(f"number of {MEMORY} {brief(memory.id)} must be a whole number")
 

@@ -532,9 +532,9 @@ _BEHIND: Final = 3
 async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memory]) -> list[Memory]:
     """Hide what the user asked to forget in the turns of a stretch, or directly before it.
 
-    `kept` was learned from them and is not written yet. Returns the memories to end.
+    `kept` was learned from them and is not written yet. Returns the memories to delete.
     """
-    ended: list[Memory] = []
+    gone: list[Memory] = []
     for asked in (*stretch.context[-_BEHIND:], *stretch.turns):
         if not _asks(asked):
             continue
@@ -548,9 +548,10 @@ async def obey(store: Store, scope: Scope, stretch: Stretch, kept: Sequence[Memo
         if found is not None:
             said = [*found.memories, *said_by(found)]
             # what the user says afterwards counts again
-            await hide(store, scope, said, parts=found.spans, until=found.until or asked.id, at=asked.said_at)
-            ended += [memory for memory in found.memories if memory.current]
-    return ended
+            until, at = found.until or asked.id, asked.said_at
+            await hide(store, scope, said, parts=found.spans, until=until, at=at, deleted=True)
+            gone += found.memories
+    return gone
 
 
 async def reached(store: Store, scope: Scope, asked: Turn) -> Targets | None:

@@ -6,6 +6,7 @@ and `Ledger` how versions follow each other.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ from echoic.types import (
 log = logging.getLogger(__name__)
 
 _PRIVATE: Final = Verdict("private", "asked")
+_AT_ONCE: Final = 50
+"""Versions of a key in one write of `delete`."""
 
 
 class KeyedMemories:
@@ -130,9 +133,9 @@ class KeyedMemories:
         checked_name(key, "key")
         at = self._parts.clock()
         # first, so that after a crash the memory is current, and not global without being current
-        await hide(self._parts.store, self._scope, await self.history(key), at=at)
+        await hide(self._parts.store, self._scope, await self.history(key), at=at, deleted=True)
         deleted = [
-            await until_written(partial(self._end, scope, key, at), f"key {brief(key)}")
+            await until_written(partial(self._delete, scope, key, at), f"key {brief(key)}")
             for scope in (self._scope, self._everyone)
         ]
         await self._withdraw(key)
@@ -146,11 +149,11 @@ class KeyedMemories:
         checked_name(name, "id")
         await unlearn_turn(store, self._scope, name)  # first: what was learned by now is named
         memories, whole = await named(store, self._scope, name)
-        await hide(store, self._scope, memories, whole=whole, at=at)
+        await hide(store, self._scope, memories, whole=whole, at=at, deleted=True)
 
         async def attempt(scope: Scope, names: Sequence[str]) -> bool:
             ledger = Ledger(store, scope)
-            ended = [await ledger.end(name, at) for name in names]
+            ended = [await ledger.end(name, at, deleted=True) for name in names]
             await store.write(scope, ledger.changes)
             return any(ended)
 
@@ -266,12 +269,21 @@ class KeyedMemories:
             await ledger.retract(than.key or "", self._user, than.valid_from)
             await self._parts.store.write(scope, ledger.changes)
 
-    async def _end(self, scope: Scope, key: str, at: datetime) -> bool:
-        """Retract the user's memory under `key` in `scope`; returns whether there was one."""
-        ledger = Ledger(self._parts.store, scope)
-        ended = await ledger.retract(key, self._user, at)
-        await self._parts.store.write(scope, ledger.changes)
-        return ended is not None
+    async def _delete(self, scope: Scope, key: str, at: datetime) -> bool:
+        """Delete every version that the user has under `key` in `scope`; returns whether one held."""
+        versions = await scan_all(self._parts.store, scope, MEMORY, key=key)
+        own = [
+            one for one in versions if one.data.get("author") == self._user and not one.data.get("deleted")
+        ]
+        own.sort(key=lambda one: one.data.get("valid_until") is None)  # after a crash it still holds
+        ended = False
+        for first in range(0, len(own), _AT_ONCE):
+            ledger, some = Ledger(self._parts.store, scope), own[first : first + _AT_ONCE]
+            ledger.hold(some)
+            ended = any([await ledger.end(one.id, at, deleted=True) for one in some])
+            await self._parts.store.write(scope, ledger.changes)
+            await asyncio.sleep(0)  # audio runs on this loop
+        return ended
 
     async def _withdraw(self, key: str) -> None:
         """Withdraw the user's proposal under `key`."""

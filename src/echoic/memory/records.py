@@ -234,6 +234,7 @@ def record_of_memory(memory: Memory, *, kind: str = MEMORY) -> Record:
         "valid_until": memory.valid_until.isoformat() if memory.valid_until else None,
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
+        "deleted": memory.deleted or None,
         "confirmed": None if memory.confirmed else False,
         "redacted": list(memory.redacted),
         "reason": memory.reason,
@@ -542,10 +543,23 @@ class Ledger:
         found = await self._find(key, author)
         return self._end(found, at) if found and found.memory.current else None
 
-    async def end(self, name: str, at: datetime) -> Memory | None:
-        """End the memory with the id `name`, which becomes history; None if it is not current."""
-        held = await self._take_current(name)
-        return self._end(held, at) if held else None
+    def hold(self, records: Iterable[Record]) -> None:
+        """Take memories as they were read, so that changing them reads none of them again."""
+        for record in records:
+            self._hold(record)
+
+    async def end(self, name: str, at: datetime, *, deleted: bool = False) -> Memory | None:
+        """End the memory with the id `name`, which becomes history; None if it is not current.
+
+        `deleted`: its user deletes it, which is noted of one that had ended, too.
+        """
+        held = await self._take(name)
+        if held is None:
+            return None
+        ends = held.memory.current
+        if deleted and not held.memory.deleted:
+            self._change(held, deleted=True)
+        return self._end(held, at) if ends else None
 
     async def restore(self, name: str, at: datetime) -> Memory | None:
         """Make the ended memory `name` current again, as a new version from `at` on.
@@ -559,7 +573,9 @@ class Ledger:
         if ended.key and await self.current(ended.key, ended.author):
             return None
         self._changed[name] = None  # if it is forgotten meanwhile, the write fails
-        again = replace(ended, valid_from=at, valid_until=None, supersedes=None, superseded_by=None)
+        again = replace(
+            ended, valid_from=at, valid_until=None, supersedes=None, superseded_by=None, deleted=False
+        )
         return await (self.set(again) if ended.key else self.add(again))
 
     def _end(self, held: _PendingMemory, at: datetime, superseded_by: str | None = None) -> Memory:

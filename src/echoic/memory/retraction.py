@@ -74,20 +74,21 @@ async def hide(
     until: str | None = None,
     derived: bool = True,
     at: datetime | None = None,
+    deleted: bool = False,
 ) -> None:
     """Hide what says one of the retracted `memories`, in every turn of users and agents, and in summaries.
 
     `whole` are turns to hide entirely; `parts`, by turn, spans to hide, after which nothing is learned from
     that turn. `spared` turns state the replacement and stay visible, as does what people said after the turn
     `until`, even if it is appended while this runs. `derived`: also end memories that repeat it, or were
-    learned from what is hidden, and have no key of their own.
+    learned from what is hidden, and have no key of their own; if `deleted`, as deleted.
     """
 
     async def attempt() -> None:
         hidden = await _in_turns(store, scope, memories, whole=whole, parts=parts, spared=spared, until=until)
         changes: list[Change] = [*hidden, *await _in_summaries(store, scope, memories)]
         if derived and at is not None:
-            changes += await _in_memories(store, scope, memories, hidden, at)
+            changes += await _in_memories(store, scope, memories, hidden, at, deleted=deleted)
         if changes:
             await store.write(scope, changes)
 
@@ -151,12 +152,18 @@ def _retold(records: Sequence[Record], memories: Sequence[Memory]) -> list[Put]:
 
 
 async def _in_memories(
-    store: Store, scope: Scope, memories: Sequence[Memory], hidden: Sequence[Put], at: datetime
+    store: Store,
+    scope: Scope,
+    memories: Sequence[Memory],
+    hidden: Sequence[Put],
+    at: datetime,
+    *,
+    deleted: bool,
 ) -> list[Change]:
     ledger = Ledger(store, scope)
     for memory in await derived_from(store, scope, memories, hidden):
-        if memory.current and memory.key is None:
-            await ledger.end(memory.id, at)
+        if memory.key is None and (memory.current or deleted):
+            await ledger.end(memory.id, at, deleted=deleted)
     return ledger.changes
 
 
@@ -297,7 +304,16 @@ async def hide_taken_back(
     spared -= {*itertools.chain(*given)} - {*itertools.chain(*(memory.source for memory in kept))}
     ends = bool(named or retracted)
     await hide(
-        store, scope, memories, whole=whole, spared=spared - whole, until=turns[-1].id, derived=ends, at=at
+        store,
+        scope,
+        memories,
+        whole=whole,
+        spared=spared - whole,
+        until=turns[-1].id,
+        derived=ends,
+        at=at,
+        # an agent's turn may repeat anything that was ever retracted
+        deleted=bool(named) and not echoed and all(memory.deleted for memory in retracted),
     )
 
 

@@ -256,7 +256,8 @@ class UserMemory:
                 to now; "where did I live before?" also finds past memories.
             limit: maximum number of hits, 1 to `MAX_LIMIT`.
             deadline_ms: total time to wait for the steps of the search; `Recall.cut` names the late ones.
-            include_past: also find superseded and retracted memories.
+            include_past: also find memories that held before; never those that were deleted
+                (`Memory.deleted`).
             timezone: the user's ("Europe/Lisbon"); None: the directive or memory `time_zone`, else UTC.
             min_relevance: the least `Hit.relevance`, 0 to 1. None is the default floor: no hits at all if
                 none is likely to answer, as after "okay" or a question about another person. 0 returns

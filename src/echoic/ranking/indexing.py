@@ -78,14 +78,14 @@ def entry_of_memory(memory: Memory) -> Entry:
     A leading "user" of the key is left out ("name: Pavel" for user_name). (MiniLM, the memories of
     benchmarks/keyvalue alone: the right one comes first for 91 % of questions with it, for 93 % without.)
 
-    A memory that is no longer current is PAST. Its speaker is its author. It belongs to no session, because
-    the turns written before and after it say nothing about it.
+    A memory that is no longer current is PAST, and UNHEARD if it was deleted. Its speaker is its author.
+    It belongs to no session, because the turns written before and after it say nothing about it.
     """
     key = key_words(memory.key).removeprefix(f"{USER} ") if memory.key else ""
     text = memory.statement or (f"{key}: {memory.text}" if key else memory.text)
     flags = flags_of(text)
     if not memory.current:
-        flags |= Flag.PAST
+        flags |= Flag.PAST | Flag.UNHEARD if memory.deleted else Flag.PAST
     if key and len(content_words(memory.text)) <= _KEYED_WORDS:
         flags |= Flag.KEYED
     spoken = memory.category if memory.category in _SPOKEN_CATEGORIES else ""

@@ -386,7 +386,7 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         of_memory=memories.astype(np.float32),
         pairs=pairs,
         sources=sources,
-        outdated=learned.among(findable & past, holding),
+        outdated=learned.among(past & memories, holding),
         held=kernel.hold(head, *at, turns, slots, norms, asked, answered),
     )
 

@@ -119,7 +119,7 @@ def query_of(
         text: any Unicode; without content words only a vector can find something.
         vector: [d], of the model of the rows' vectors. Brought to unit length.
         pieces: the word pieces of exactly this text, if the rows have theirs.
-        include_past: find superseded and retracted memories too.
+        include_past: find memories that no longer hold, too.
         wants_past: past memories are asked for.
         spans: (first, last) in Unix ms, for "last Tuesday" and the like.
         shipped: whether all-MiniLM-L6-v2 made `vector`.

@@ -120,6 +120,10 @@ class MemoryView(ResponseModel):
     superseded_by: str | None = Field(
         description="The id of the memory that corrected it. Null with `validUntil` set means it was deleted."
     )
+    deleted: bool = Field(
+        description="Whether the user deleted it, or asked to forget it: then no question about the past "
+        "finds it."
+    )
     redacted: list[str] = Field(
         description="The kinds of personal data that were redacted before it was shared."
     )

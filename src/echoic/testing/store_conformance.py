@@ -499,9 +499,13 @@ class StoreConformance(StoreWriting):
             assert {r.id: r.data["text"] for r in found} == {other: other for other in left}, name
 
     async def test_flags_say_what_the_index_said(self, live: Store) -> None:
-        await live.write(ANA, [put(memory("a", "is it tea?", past=True)), put(memory("b", "tea"))])
+        deleted = memory("c", "coffee", past=True, unheard=True)
+        await live.write(
+            ANA, [put(memory("a", "is it tea?", past=True)), put(memory("b", "tea")), put(deleted)]
+        )
         rows = (await loaded(live, ANA)).rows
-        assert [Flag(rows[n][1]) for n in (0, 1)] == [Flag.PAST | Flag.QUESTION, Flag.NONE]
+        flags = [Flag(rows[n][1]) for n in range(3)]
+        assert flags == [Flag.PAST | Flag.QUESTION, Flag.NONE, Flag.PAST | Flag.UNHEARD]
 
     @staticmethod
     async def _waiting(store: Store) -> list[tuple[object, str, str]]:

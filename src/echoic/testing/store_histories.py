@@ -61,6 +61,8 @@ def index(record: Record) -> Entry | None:
     text = str(data.get("text", ""))
     said_at = data.get("said_at_ms", 0)
     flags = Flag.QUESTION if "?" in text else Flag.NONE
+    if data.get("unheard"):
+        flags |= Flag.UNHEARD
     return Entry(
         text=text,
         kind=MEMORY if record.kind == "memory" else TURN,

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from echoic.english.corrections import similar
+from echoic.english.forget_requests import forget_request
 from echoic.english.lexicon import TITLES, source
 from echoic.english.phrases import slug
 from echoic.english.slots import beside, is_of, rivals
@@ -195,6 +196,8 @@ class TakeBack:
     """The retracted value; empty for any."""
     context: str | None = None
     """The condition of the retracted value; None for any."""
+    deleted: bool = False
+    """Whether the user asked to forget it."""
     source: tuple[str, ...]
 
 
@@ -498,15 +501,20 @@ class Reconciler:
             # "I'm not Pavel" takes back Pavel, not whatever name is known; "allergy:peanuts" names its thing
             named = ":" in change.key or not change.text or change.text.casefold() == known.text.casefold()
             if named and known.valid_from <= last.said_at:
-                self._note_retracted(await self._ledger.end(known.id, last.said_at))
+                ended = await self._ledger.end(known.id, last.said_at, deleted=change.deleted)
+                self._note_retracted(ended)
 
     async def _retract(self, change: Retract | Doubt, last: Turn) -> None:
         found = [known for name in change.known if (known := await self._changeable(name, last))]
+        asked = any(
+            (turn := self._all.get(name)) and forget_request(turn.heard_text) for name in change.source
+        )
         for known in found:
             if isinstance(change, Doubt):
                 await self._ledger.doubt(known.id)
             else:
-                self._note_retracted(await self._ledger.end(known.id, last.said_at))
+                deleted = asked and not change.mistaken
+                self._note_retracted(await self._ledger.end(known.id, last.said_at, deleted=deleted))
         if isinstance(change, Retract) and change.mistaken:
             await self._restore_replaced(found, last.said_at)
 
@@ -517,9 +525,13 @@ class Reconciler:
         # both known memories and those of this run
         gone = [m for m in (*self._known, *self._kept) if not change.turns.isdisjoint(m.source)]
         for memory in gone:
-            self._note_retracted(await self._ledger.end(memory.id, at))
+            held = await self._ledger.holding(memory.id) or memory
+            deleted = _only_from(change.turns, held)
+            self._note_retracted(await self._ledger.end(memory.id, at, deleted=deleted))
         # where another turn said it too, what it replaced stays so
         unlearned = [m for m in self._past if _only_from(change.turns, m)]
+        for memory in unlearned:
+            await self._ledger.end(memory.id, at, deleted=True)
         never = [m for m in gone if _only_from(change.turns, m)]
         for _ in unlearned:
             names = {m.id for m in never}

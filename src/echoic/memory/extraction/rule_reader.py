@@ -156,7 +156,8 @@ def _since(recent: _Recent) -> str:
 
 def _changes(item: SelfStatement, source: tuple[str, ...]) -> list[Change]:
     if item.retracts:
-        return [TakeBack(key=item.key, text=item.text, context=item.context, source=source)]
+        key, text, context = item.key, item.text, item.context
+        return [TakeBack(key=key, text=text, context=context, deleted=item.deleted, source=source)]
     fact = Fact(
         text=item.text,
         key=item.key,
@@ -247,7 +248,7 @@ class RuleReader:
         await hide_taken_back(self._store, scope, stretch, changes, distilled.retracted, kept=distilled.kept)
         asked = await obey(self._store, scope, stretch, distilled.kept)
         at = max(turn.said_at for turn in stretch.turns)
-        gone = [one for memory in asked if (one := await ledger.end(memory.id, at))]
+        gone = [one for memory in asked if (one := await ledger.end(memory.id, at, deleted=True))]
         distilled = replace(distilled, retracted=(*distilled.retracted, *gone))
         await withdraw(self._store, scope, distilled.retracted)
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)

@@ -104,8 +104,8 @@ def _of_another_kind(memory: Memory, kinds: frozenset[str]) -> bool:
 
 
 def of_the_past(versions: Sequence[Memory]) -> str:
-    """What was known under a key before the current value; empty if nothing was."""
-    past = [memory for memory in versions if not memory.current]
+    """What was known under a key before the current value, unless it was deleted; empty if nothing was."""
+    past = [memory for memory in versions if not memory.current and not memory.deleted]
     return f"Before, you told me: {listed([said_back(past[-1])])}" if past else ""
 
 

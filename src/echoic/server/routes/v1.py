@@ -271,7 +271,7 @@ class RecallRequest(RecallOptions):
 
     limit: Whole = Field(default=10, ge=1, le=MAX_LIMIT)
     include_past: bool = Field(
-        default=False, strict=True, description="Also find what was superseded or retracted."
+        default=False, strict=True, description="Also find what held before, but nothing that was deleted."
     )
 
 

@@ -194,6 +194,6 @@ function version(memory) {
   const text = memory.current ? h("span", { dir: "auto" }, memory.text) : h("s", { dir: "auto" }, memory.text);
   const until = memory.current
     ? "current"
-    : `${memory.supersededBy ? "corrected" : "deleted"} ${moment(memory.validUntil)}`;
+    : `${memory.supersededBy && !memory.deleted ? "corrected" : "deleted"} ${moment(memory.validUntil)}`;
   return h("li", {}, text, h("span", { class: "when" }, `said ${moment(memory.validFrom)}, ${until}`));
 }

@@ -142,7 +142,7 @@ export class MemoryCard {
 }
 
 function until(memory) {
-  return `${memory.supersededBy ? "corrected" : "deleted"} ${moment(memory.validUntil)}`;
+  return `${memory.supersededBy && !memory.deleted ? "corrected" : "deleted"} ${moment(memory.validUntil)}`;
 }
 
 function provenance(memory, { versions, turns }, callHref) {
