@@ -220,9 +220,7 @@ def blend(
     candidates, others = first[:CANDIDATES], first[CANDIDATES:limit]
     looked_at = _with_memories(candidates, shared)
     late = channels.look_closer(looked_at) if isinstance(channels, Channels) else None
-    missing = 0
-    if isinstance(channels, Channels) and channels.looked_at is not None:
-        missing = channels.looked_at.closer.missing
+    missing = 0 if late is None else int(np.count_nonzero(np.isnan(late)))
     if late is None or missing == len(late):
         # the final order: two memories that score above every turn must not share one score
         if pairs is not None:
