@@ -162,7 +162,8 @@ _UNDER: Final = re.compile(
     r"(?!(?:my|our|his|her|their|the|a) )"
 )
 _OWN: Final = re.compile(r"(?:this is|my name(?:'s|s| is)) $")
-_OF_THEM: Final = re.compile(r"\b(?:s?he|him|hers?|his|they|them)\b", re.IGNORECASE)
+OF_THEM: Final = re.compile(r"\b(?:s?he|him|hers?|his|they|them)\b", re.IGNORECASE)
+"""Words by which a text speaks of somebody else."""
 _TITLED: Final = re.compile(r"\b(?:Mr|Mrs|Ms|Miss|Dr)\.? ([A-Z][\w'’-]+)")
 _MOST_ANSWERED: Final = 2
 """Sentences at the start and at the end of an answer that may give the name that was asked for."""
@@ -187,7 +188,7 @@ def addressed_by(answer: str, reply: str, asked: str = "", *, at_once: bool = Tr
     answered, given, most, own_name = sentences(answer), "", 0, False
     for said in answered[:_MOST_ANSWERED] + answered[_MOST_ANSWERED:][-_MOST_ANSWERED:]:
         leading, under = _BEFORE_OWN.match(said.line), _UNDER.search(said.line)
-        under = under if not _OF_THEM.search(answer) else None
+        under = under if not OF_THEM.search(answer) else None
         start = said.at.get(max(each.end() for each in (leading, under) if each), 0)
         own_name = own_name or under is not None or bool(leading and _OWN.search(leading.group()))
         found = stated(said, start)

@@ -397,15 +397,15 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     if asked and said and not (opening or other or of_another):
         statement = _agreed_name(asked[-1], said[0])
     if not statement:
-        agreed = affirmed(asked[-1], said) if asked and said and not (other or of_another) else ""
+        agreed = affirmation(asked[-1], said) if asked and said and not (other or of_another) else ""
         return agreed or answer
     rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
     spelled = opening == _NAME and rest and _LETTERS.match(said[1].line)
     return " ".join([statement + ("," if spelled else "."), *rest])
 
 
-def affirmed(asked: Sentence, said: Sequence[Sentence]) -> str:
-    """What a yes to `asked` says, as the user would: "Are you diabetic?", "Yes, type two" is "i'm diabetic,
+def affirmation(asked: Sentence, said: Sequence[Sentence]) -> str:
+    """What a yes to `asked` says, as the user would: "Are you diabetic?", "Yes, type two" is "I'm diabetic,
     type two"; empty if `said` is no yes, or the question has no such answer.
     """
     yes = _AFFIRMS.match(said[0].line)

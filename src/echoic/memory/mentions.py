@@ -26,7 +26,7 @@ from typing import Final
 from echoic.english import listen
 from echoic.english.lexicon import MONTHS, wordlike
 from echoic.english.phrases import EMAIL_MARKS
-from echoic.english.sentences import affirmed, sentences
+from echoic.english.sentences import affirmation, sentences
 from echoic.memory.records import Span, joined, masked
 from echoic.ranking.indexing import AGENT, USER, key_words
 from echoic.temporal.rules import ORDINALS, find_dates
@@ -565,8 +565,7 @@ def _told(claim: Claim, memory: Memory, turns: Sequence[Turn]) -> Claim:
 def _in_talk(talk: Sequence[Turn], claims: Sequence[Claim]) -> Iterator[tuple[Turn, list[Span]]]:
     seen = _Mentioned()
     yes = [_affirms(talk, place, claims) for place in range(len(talk))]
-    asked: dict[str, set[str]] = defaultdict(set)
-    """By question, which may be asked twice, the turns that affirm it."""
+    asked: dict[str, set[str]] = defaultdict(set)  # by question, which may be asked twice, who affirms it
     for place, affirms in enumerate(yes):
         if affirms:
             asked[_last_said(talk[place - 1])].add(talk[place].id)
@@ -606,7 +605,7 @@ def _affirms(talk: Sequence[Turn], place: int, claims: Sequence[Claim]) -> bool:
     if before is None or before.speaker != AGENT or not any(turn.id in claim.sources for claim in claims):
         return False
     asked, said = sentences(before.heard_text), sentences(turn.heard_text)
-    return bool(asked and said and affirmed(asked[-1], said))
+    return bool(asked and said and affirmation(asked[-1], said))
 
 
 def _spans(

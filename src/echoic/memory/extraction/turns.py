@@ -16,7 +16,7 @@ from typing import Final
 from echoic.english import SelfStatement, listen
 from echoic.english.forget_requests import forget_request
 from echoic.english.listener import hushed
-from echoic.english.names import addressed_by
+from echoic.english.names import OF_THEM, addressed_by
 from echoic.english.sentences import (
     Dictation,
     asks_about_another,
@@ -396,7 +396,7 @@ def understood(turns: Sequence[Turn]) -> dict[str, Understood]:
         asked = asked_in(before)
         behind = turns[at + 1 : at + _REPLIES]
         theirs = (
-            place for place, turn in enumerate(behind) if of_user(turn) and _OF_THEM.search(turn.heard_text)
+            place for place, turn in enumerate(behind) if of_user(turn) and OF_THEM.search(turn.heard_text)
         )
         replies = [turn for turn in behind[: next(theirs, None)] if turn.speaker == "agent"]
         named = (
@@ -412,7 +412,6 @@ def understood(turns: Sequence[Turn]) -> dict[str, Understood]:
     return found | _numbers_given(turns) if gives else found
 
 
-_OF_THEM: Final = re.compile(r"\b(?:s?he|him|hers?|his|they|them)\b", re.IGNORECASE)
 _REPLIES: Final = 6
 """Turns behind a name in which the agent may address the caller by it."""
 
