@@ -231,10 +231,10 @@ async def browser(playwright):
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def calling_browser(playwright, tmp_path_factory):
     """Another, with a microphone that speaks, pauses, and speaks again."""
-    from server.browsing import launched
+    from server.browsing import SHELL, launched
     from server.calls_in_browser import microphone_flags
 
-    async with launched(playwright, *microphone_flags(tmp_path_factory.mktemp("microphone"))) as browser:
+    async with launched(playwright, *microphone_flags(tmp_path_factory.mktemp("microphone")), program=SHELL) as browser:
         yield browser
 
 

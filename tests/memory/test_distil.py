@@ -104,6 +104,31 @@ class TestTriggers:
             assert await memory.settle(30)
         assert listener.readings == [["1"]]
 
+    @pytest.mark.parametrize("steps", range(4))
+    async def test_it_is_settled_however_the_end_of_a_reading_meets_the_end_of_an_embedding(
+        self, listener, steps, monkeypatch
+    ):
+        """A reading is let go, and so many steps of the event loop later a round of the embedding is over."""
+        embed = background.Background.embed_waiting
+
+        async def ends_with_it(self):
+            done = await embed(self)
+            await asyncio.sleep(0.01)  # so that whoever settles waits
+            listener.held.set()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            return done
+
+        async with MemoryService(store_from("memory://"), LexicalEmbedder(), extractor=listener) as memory:
+            await say(await memory.user("ana").conversation("c"), "I keep bees.")
+            assert await memory.settle(30)
+            listener.held = asyncio.Event()
+            await memory.learn_soon("ana", "c")
+            await listener.asked(1)
+            monkeypatch.setattr(background.Background, "embed_waiting", ends_with_it)
+            assert await memory.settle(30)
+            assert (await memory.check())["waiting"] == 0
+
     async def test_a_checkpoint_the_end_of_the_call_and_a_demand_make_it_read_at_once(self, worker, listener):
         async with worker() as memory:
             call = await memory.user("ana").conversation("c")

@@ -96,6 +96,22 @@ async def test_a_device_that_buffers_is_believed_over_what_it_was_handed():
     assert said.divided().heard == "one two three"
 
 
+async def test_what_a_device_reports_between_the_cut_and_its_flush_is_not_its_last_word():
+    playback = Playback()
+    said, spoken = utterance()
+    playback.feed(said, spoken.pcm)
+    media = playback.media()
+    playback.played(0)
+    await pull(media, 50)
+    playback.played(210 * MS)
+    playback.cut()
+    playback.played(310 * MS)  # sent before it heard of the cut
+    playback.played(420 * MS)
+    playback.played(520 * MS, flushed=True)
+    assert said.played_bytes == 520 * MS
+    assert said.divided().heard == "one two three"
+
+
 async def test_after_a_cut_the_devices_count_goes_on_from_what_it_played():
     playback = Playback()
     first, spoken = utterance()

@@ -523,7 +523,7 @@ class Background:
         stopped = asyncio.ensure_future(closed.wait())
         try:
             await asyncio.wait((settled, stopped), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-            if settled.done():
+            if reached := settled.done():
                 settled.result()
         finally:
             settling.discard(me)
@@ -532,11 +532,12 @@ class Background:
             settled.cancel()
             stopped.cancel()
             await asyncio.wait((settled, stopped))
-        return not closed.is_set() and self._idle.is_set() and self._runs.idle and self.failure is None
+        return reached and not closed.is_set() and self.failure is None
 
     async def _settled(self) -> None:
         await self._idle.wait()
-        while not self._runs.idle:
+        # a model's run that ended just now left memories that need vectors, and is idle already
+        while not (self._runs.idle and self._idle.is_set()):
             await self._runs.settle()
             self.poke()  # memories that a model added need vectors
             await self._idle.wait()

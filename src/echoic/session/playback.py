@@ -227,6 +227,8 @@ class Playback:
         self._reports = True
         if flushed or (self._cut and self._handed == self._base):
             self._correct(total_bytes)
+            if flushed:  # until then the device may be playing still
+                self._cut.clear()
         else:
             self._advance(min(self._base + total_bytes - self._base_report, self._handed))
 
@@ -289,7 +291,6 @@ class Playback:
             heard = min(more, handed - utterance.played_bytes)
             utterance.played_bytes += heard
             more -= heard
-        self._cut.clear()
         self._base_report = total_bytes
         self.moved.set()
 
