@@ -1,7 +1,8 @@
 """Random histories, kills and power cuts, at growing scale, for as long as it is given.
 
-A third of the time goes to whole services that are simulated from a seed (`tests/simulation`). Then each
-round is the tests marked `crash`, `histories` or `examples` with another seed. The first is at a quarter
+A third of the time goes to whole services that are simulated from a seed (`tests/simulation`). Then the tests
+marked `repeated`, which say on another store what others say, run once: `make test` draws some of them. Then
+each round is the tests marked `crash`, `histories` or `examples` with another seed. The first is at a quarter
 of full scale; each next one is twice as large while the time left is enough for it, then as large as fits.
 A failure ends it, and names the seed and the scale that show it again.
 
@@ -19,6 +20,7 @@ import sys
 import time
 
 SMALLEST = 0.25
+DRAWN = "crash or histories or examples"
 CONTROL = re.compile(r"^test_(control|a_planted_fault)_\w+")
 
 
@@ -31,8 +33,11 @@ def main() -> int:
     parser.add_argument("places", nargs="*", help="files or folders of tests; all of them otherwise")
     given = parser.parse_args()
     ends = time.monotonic() + 60 * given.minutes
-    if not given.places and not _simulated(given.minutes / 3, given.workers):
-        return 1
+    if not given.places:
+        if not _simulated(given.minutes / 3, given.workers):
+            return 1
+        if not _round(SMALLEST, given.workers, [], chosen="repeated"):
+            return 1
     scale, rounds, per_scale = SMALLEST, 0, 0.0
     while True:
         began = time.monotonic()
@@ -57,14 +62,14 @@ def _simulated(minutes: float, workers: int) -> bool:
     return ran.returncode == 0
 
 
-def _round(scale: float, workers: int, places: list[str]) -> bool:
-    """Run all of them once; whether nothing failed. Says what was done."""
+def _round(scale: float, workers: int, places: list[str], *, chosen: str = DRAWN) -> bool:
+    """Run all of the `chosen` once; whether nothing failed. Says what was done."""
     seed = secrets.randbelow(10**9)
-    print(f"soak: scale {scale:g}, seed {seed}", flush=True)
+    print(f"soak: {chosen}: scale {scale:g}, seed {seed}", flush=True)
     pytest = [sys.executable, "-m", "pytest", "-q", "--workers", str(workers)]
-    chosen = ["--timeout", "3600", "-m", "(crash or histories or examples) and not browser", *places]
+    words = ["--timeout", "3600", "-m", f"({chosen}) and not browser", *places]
     ran = subprocess.run(
-        [*pytest, *chosen],
+        [*pytest, *words],
         env={**os.environ, "ECHOIC_TEST_SEED": str(seed), "ECHOIC_TEST_SCALE": str(scale)},
         stdout=subprocess.PIPE,
         text=True,
@@ -77,7 +82,7 @@ def _round(scale: float, workers: int, places: list[str]) -> bool:
     print(f"  {lines[-1] if lines else 'pytest said nothing'}", flush=True)
     if ran.returncode:
         print(ran.stdout)
-        print(f"again: ECHOIC_TEST_SEED={seed} ECHOIC_TEST_SCALE={scale:g} {' '.join([*pytest, *chosen])}")
+        print(f"again: ECHOIC_TEST_SEED={seed} ECHOIC_TEST_SCALE={scale:g} {' '.join([*pytest, *words])}")
     return ran.returncode == 0
 
 

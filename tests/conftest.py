@@ -6,10 +6,12 @@ import functools
 import gc
 import io
 import os
+import re
 import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 import pytest_asyncio
@@ -139,13 +141,44 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     return report
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, and mark what draws examples."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, mark what draws examples, and leave out repetitions that were not drawn."""
+    names = {item.nodeid for item in items}
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("examples")
+        if (in_ram := _in_ram(item)) != item.nodeid and in_ram in names:
+            item.add_marker("repeated")
+    chosen = config.option.keyword or config.option.markexpr or any("::" in word for word in config.args)
+    left_out = [] if chosen or scale.SCALE >= 0.25 else [item for item in items if not _is_drawn(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in {*left_out}]
     sizes = Counter(item.path for item in items)
     items.sort(key=lambda item: (_waits(item), _rank(item), -sizes[item.path]))
+
+
+PROMISED = {*re.findall(r"::(\w+)", (Path(__file__).parent.parent / "PROMISES.md").read_text())}
+
+
+def _in_ram(item: pytest.Item) -> str:
+    """The name of the test that says in RAM what this one of `memory` says on another store."""
+    test, bracket, parameters = item.nodeid.partition("[")
+    named = item.path.is_relative_to(Path(__file__).parent / "memory")
+    return test + bracket + (re.sub(r"\b(sqlite|files)\b", "memory", parameters) if named else parameters)
+
+
+def _is_drawn(item: pytest.Item) -> bool:
+    """Whether this run has a test that says the same on another store; `make soak` has all of them.
+
+    A test of `memory` runs in RAM and on one store that the seed chooses, and of a contract that is repeated a
+    third is drawn. What is promised is always shown on all of them.
+    """
+    if not item.get_closest_marker("repeated") or item.originalname in PROMISED:
+        return True
+    in_ram = _in_ram(item)
+    draw = Random(f"{scale.SEED} {in_ram}").random()
+    return draw < 1 / 3 if in_ram == item.nodeid else (draw < 1 / 2) == ("files" in item.nodeid.split("[")[1])
 
 
 LONG = (
@@ -234,7 +267,9 @@ async def calling_browser(playwright, tmp_path_factory):
     from server.browsing import SHELL, launched
     from server.calls_in_browser import microphone_flags
 
-    async with launched(playwright, *microphone_flags(tmp_path_factory.mktemp("microphone")), program=SHELL) as browser:
+    async with launched(
+        playwright, *microphone_flags(tmp_path_factory.mktemp("microphone")), program=SHELL
+    ) as browser:
         yield browser
 
 

@@ -88,3 +88,42 @@ def test_what_tests_share_is_made_once_in_a_process(ran):
     # two workers, and one more for each that died
     made = (Path(ran.args[-1]) / "temp" / "made").read_text().splitlines()
     assert 2 <= len(made) <= 5
+
+
+def collected(**variables):
+    """The tests of one file of `memory`, by name: on which stores each runs."""
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "--collect-only",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "tests/memory/test_items.py",
+        ],
+        cwd=Path(__file__).parent.parent,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    stores = {}
+    for name, store in re.findall(r"::(\w+)\[(memory|sqlite|files)\]$", ran.stdout, re.MULTILINE):
+        stores.setdefault(name, set()).add(store)
+    return stores
+
+
+def test_a_test_of_memory_runs_on_one_more_store_by_the_seed_and_on_all_where_it_is_promised_or_soaked():
+    promises = (Path(__file__).parent.parent / "PROMISES.md").read_text()
+    seeds = [collected(ECHOIC_TEST_SCALE="0.1", ECHOIC_TEST_SEED=str(seed)) for seed in range(2)]
+    everywhere = collected(ECHOIC_TEST_SCALE="0.25")
+    promised = {name for name in everywhere if f"::{name}`" in promises}
+    assert promised
+    assert promised < {*everywhere}
+    for name, stores in everywhere.items():
+        assert stores == {"memory", "sqlite", "files"}
+        for drawn in seeds:
+            assert drawn[name] == stores if name in promised else len(drawn[name] - {"memory"}) == 1
+    assert seeds[0] != seeds[1]

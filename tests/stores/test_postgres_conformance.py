@@ -33,6 +33,7 @@ def pooler() -> Iterator[Path]:
         yield made
 
 
+@pytest.mark.repeated
 class TestFencedAndPooled(StoreConformance):
     @pytest.fixture
     def store(self, pooler: Path) -> Store:
