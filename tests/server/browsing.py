@@ -21,7 +21,7 @@ import forked
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 SHELL = shutil.which("chromium-headless-shell") or CHROMIUM
-"""The same engine without the browser around it: a third of the processor, and no sound."""
+"""The same engine without the browser around it: less of the processor. With a played device it has sound."""
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"

@@ -201,6 +201,42 @@ async def test_who_cuts_in_is_heard_and_page_and_provider_agree_on_what_they_hea
         page.seen.assert_nothing()
 
 
+INTERRUPTED_AFTER_A_DOUBT = """async () => {
+  const { Relay } = await import("/static/voice/relay.js");
+  const until = async (there) => { while (!there()) await new Promise((soon) => setTimeout(soon, 10)); };
+  const context = new AudioContext();
+  const voice = context.createMediaStreamDestination();
+  const caller = new GainNode(context, { gain: 0 });
+  const tone = new OscillatorNode(context);
+  tone.connect(caller).connect(voice);
+  tone.start();
+  const seen = { agent: false, doubted: false, told: 0 };
+  const line = { send: ({ type }) => (seen.doubted ||= type === "barge_in"), sendAudio() {} };
+  const told = { levels() {}, sounding: (on) => (seen.agent = on), silenced: () => (seen.told += 1) };
+  const relay = new Relay(line, { inputHz: 24000, outputHz: 24000 }, told);
+  await relay.open(voice.stream);
+  relay.sounds(new Int16Array(60 * 24000).fill(100).buffer);
+  await until(() => seen.agent);
+  caller.gain.value = 0.5;
+  await until(() => seen.doubted && !seen.agent);
+  const flushed = new Promise((done) => setTimeout(() => relay.flush().then(done), 650));
+  for (const busy = performance.now(); performance.now() - busy < 1000; );
+  await flushed;
+  await relay.close();
+  return seen.told;
+}"""
+"""On a busy page: the server's word that the caller interrupted is read after the page's own doubt has ended, and
+before the agent is heard again."""
+
+
+async def test_an_interruption_that_is_told_as_the_pages_doubt_ends_is_shown_as_one(browser, tmp_path):
+    async with (
+        served("openai", tmp_path, Script(open_ended=True)) as server,
+        visiting(browser, server) as page,
+    ):
+        assert await page.evaluate(INTERRUPTED_AFTER_A_DOUBT) == 1
+
+
 @pytest.mark.parametrize("way", BY_SOCKET_AND_BY_WEBRTC)
 async def test_the_providers_ears_get_the_callers_words_and_silence_while_muted(browser, tmp_path, way):
     script = Script(Says("hello"), UserSays("spoken", by_voice=True), Says("heard"), open_ended=True)

@@ -54,7 +54,8 @@ export class Relay {
 
   /** The server says that the caller interrupted. */
   async flush() {
-    const cutIn = this.#player.last.sounding || this.#doubt !== 0;
+    // after a doubt that ended just now it waits, and does not sound yet
+    const cutIn = this.#player.last.sounding || this.#player.last.waiting > 0 || this.#doubt !== 0;
     if (!this.#silence) this.#hush();
     this.#settle();
     const bytes = await this.#player.flush();
