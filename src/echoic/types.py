@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 from echoic.checks import (
     MAX_KEY_CHARACTERS,
     MAX_TEXT_BYTES,
+    USER,
     AsDict,
     checked_name,
     checked_query,
@@ -104,8 +105,9 @@ class Turn:
     """The id of its conversation; set on append."""
 
     def __post_init__(self) -> None:
-        speaker = checked_speaker(checked_name(self.speaker, "speaker"))
-        object.__setattr__(self, "speaker", speaker)
+        if self.speaker is not USER:  # as of every turn that is read
+            speaker = checked_speaker(checked_name(self.speaker, "speaker"))
+            object.__setattr__(self, "speaker", speaker)
         checked_text(self.text, "turn text", if_empty="Where nothing was said there is no turn to keep.")
         if self.heard is not None and self.heard != "":
             checked_text(self.heard, "heard text")

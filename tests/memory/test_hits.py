@@ -9,6 +9,7 @@ import pytest
 
 from echoic import Hit, Memory, Scope, Turn
 from echoic.memory.hits import behind_successors, worth_telling
+from echoic.text import STOP, cut, sections, word_of
 
 
 def hit(text, speaker="agent"):
@@ -72,3 +73,40 @@ def test_a_turn_keeps_its_place_before_what_another_key_holds():
 
 def test_a_turn_whose_replacement_was_not_found_keeps_its_place():
     assert order(["old", "new"], {}, {"old": [memory("leeds", by="york")]}) == ["old", "new"]
+
+
+@pytest.mark.parametrize(
+    ("repeated", "said"),
+    [
+        ("Noted: he is dying, and lying.", "He lies there and dies."),
+        ("The skies cried.", "the sky cries"),
+        ("A possible relation!", "Relational possibilities"),
+        ("Bob’s D'Arcy.", "D’Arcy's Bob"),
+        ("JOSÉ", "jose lives here"),
+        ("東京に住んでいますね", "私は東京に住んでいますね。"),
+    ],
+)
+def test_an_agents_turn_is_left_out_that_has_only_words_of_another_hit_in_any_form(repeated, said):
+    hits = [hit(repeated), hit("Hull is on the Humber", "user"), hit(said, "user")]
+    assert [one.text for one in worth_telling(hits, "Where was I?")] == [hits[1].text, said]
+
+
+def test_an_agents_turn_stays_if_each_other_hit_lacks_one_of_its_words():
+    hits = [hit("He lies there, dying in Hull."), hit("He lies there and dies.", "user"), hit("Hull", "user")]
+    assert worth_telling(hits, "Where was I?") == tuple(hits)
+
+
+def test_a_word_has_all_of_its_stem_but_the_last_two_letters():
+    endings = (
+        "s es ies ed eed ing ying ational ization biliti iviti fulness ousness li logi ement y ie 's".split()
+    )
+    lists = sections("echoic.english", "data/words.txt").values()
+    words = (
+        {word for lines in lists for line in lines for word in cut(line)}
+        | STOP
+        | {"dying", "skis", "skies", "idly", "news"}
+    )
+    formed = {word + ending for word in sorted(words)[::8] for ending in ["", *endings]}
+    formed |= words
+    assert len(formed) > 10_000
+    assert [word for word in formed if word_of(word).stem[:-2] not in word] == []

@@ -21,7 +21,7 @@ from echoic.ranking.relevance import SILENCE, TIMED, is_phatic
 from echoic.stores.base import Record
 from echoic.temporal import Spans
 from echoic.temporal.rules import milliseconds
-from echoic.text import content_stems
+from echoic.text import content_stems, fold
 from echoic.types import Hit, Memory, Rank, Scope, Turn
 
 _SUBJECT: Final = re.compile(r"\b(?:did|have|had|was|were) (?P<who>i|you|we)\b", re.IGNORECASE)
@@ -300,34 +300,39 @@ def worth_telling(hits: Sequence[Hit], question: str) -> tuple[Hit, ...]:
     An agent's own phrases are greetings, "I know nothing about you yet", questions back, and what only
     repeats another hit. Anything else an agent says stays, since no other hit has it.
     """
-    others = []
+    told = hits
     if any(map(_of_agent, hits)):
-        others = [content_stems(hit.text) for hit in hits if not _of_agent(hit)]
-    told = [hit for hit in hits if not (_of_agent(hit) and (_is_own_phrase(hit) or _repeats(hit, others)))]
+        others = [(fold(hit.text), hit.text) for hit in hits if not _of_agent(hit)]
+        told = [
+            hit for hit in hits if not (_of_agent(hit) and (_is_own_phrase(hit) or _repeats(hit, others)))
+        ]
     asked = content_stems(question)
-    again = [hit for hit in told if _asks_the_same(hit, asked)]
-    return tuple(hit for hit in told if hit not in again) + tuple(again) if again else tuple(told)
+    return tuple(sorted(told, key=lambda hit: _asks_the_same(hit, asked)))
 
 
 def _of_agent(hit: Hit) -> bool:
-    return not hit.memories and hit.turn is not None and hit.turn.speaker.casefold() == AGENT
+    return hit.memory is None and hit.turn is not None and hit.turn.speaker.casefold() == AGENT
 
 
 def _is_own_phrase(hit: Hit) -> bool:
-    sentences = [found.group() for found in _SENTENCE.finditer(hit.text) if found.group().strip()]
+    sentences = [sentence for sentence in _SENTENCE.findall(hit.text) if sentence.strip()]
     return bool(sentences) and all(map(_says_nothing, sentences))
 
 
 def _says_nothing(sentence: str) -> bool:
     if sentence.rstrip().endswith("?") or _KNOWS_NOTHING.match(sentence) or is_phatic(sentence):
         return True
-    return _OPENS.match(sentence) is not None and len(sentence.split()) <= _OPENING_WORDS
+    return len(sentence.split()) <= _OPENING_WORDS and _OPENS.match(sentence) is not None
 
 
-def _repeats(hit: Hit, others: Sequence[frozenset[str]]) -> bool:
-    """Whether every word of an agent's turn is in one of `others`, the hits that are not an agent's."""
+def _repeats(hit: Hit, others: Sequence[tuple[str, str]]) -> bool:
+    """Whether every word of an agent's turn is in one of `others`, hits of others: folded, and as told."""
     said = content_stems(hit.text) - _ACKNOWLEDGED
-    return any(said <= other for other in others)
+    for stem in said:  # all of it but the last two letters is in its word: few texts need to be stemmed
+        others = [other for other in others if stem[:-2] in other[0]]
+        if not others:
+            return False
+    return any(said <= content_stems(text) for _, text in others)
 
 
 def _asks_the_same(hit: Hit, asked: frozenset[str]) -> bool:

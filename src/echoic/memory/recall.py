@@ -638,22 +638,17 @@ class Recaller:
         """The hits of the rows, without those erased meanwhile, and by hit what its turn says and no longer
         holds.
         """
-        records: dict[tuple[int, int], Record] = {}
+        records: list[dict[int, Record]] = []
         for place, scope in enumerate(scopes):
             rows = [row for f in found if f.place == place for row in (f.row, *f.beside, *f.outdated)]
-            if rows:
-                records |= {(place, r.seq): r for r in await self._store.rows(scope, rows)}
-        there = [
-            (f, [records[f.place, row] for row in (f.row, *f.beside) if (f.place, row) in records])
-            for f in found
-        ]
-        there = [(f, rows) for f, rows in there if rows]
-        ended: list[Sequence[Memory]] = [()] * len(there)
-        for number, (f, _) in enumerate(there):
-            if f.outdated:
-                at = [(f.place, row) for row in f.outdated]
-                ended[number] = [memory_of(records[name]) for name in at if name in records]
-        return [hit_of(scopes[f.place], rows, f) for f, rows in there], ended
+            records.append({r.seq: r for r in await self._store.rows(scope, rows)} if rows else {})
+        hits, ended = list[Hit](), list[Sequence[Memory]]()
+        for f in found:
+            known = records[f.place]
+            if there := [known[row] for row in (f.row, *f.beside) if row in known]:
+                hits.append(hit_of(scopes[f.place], there, f))
+                ended.append([memory_of(known[row]) for row in f.outdated if row in known])
+        return hits, ended
 
 
 def checked_relevance(value: object) -> None:

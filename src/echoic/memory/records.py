@@ -303,7 +303,8 @@ def rewritten_turn(
 
 def recalled_turn(record: Record) -> Turn:
     """The turn as it may be recalled: without what the user retracted."""
-    turn, hidden = turn_of(record), hidden_in(record)
+    turn = turn_of(record)
+    hidden = hidden_in(record) if "hidden" in record.data else ()
     return replace(turn, text=masked(turn.heard_text, hidden, TAKEN_BACK), heard=None) if hidden else turn
 
 
@@ -320,14 +321,14 @@ def turn_of(record: Record) -> Turn:
         said_at=datetime.fromisoformat(data["said_at"]),
         confidence=data.get("confidence"),
     )
-    object.__setattr__(turn, "speaker", _speaker_of(checked_name(data["speaker"], "speaker")))
+    object.__setattr__(turn, "speaker", _speaker_of(data["speaker"]))
     return turn
 
 
 @lru_cache(maxsize=1024)  # few speakers say many turns
 def _speaker_of(name: str) -> str:
     # earlier versions accepted other names of speakers
-    return role_of(name) or name
+    return role_of(checked_name(name, "speaker")) or name
 
 
 def record_of_conversation(conversation: Conversation, *, cursor: int = -1) -> Record:

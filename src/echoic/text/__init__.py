@@ -120,6 +120,7 @@ STOP = frozenset(
 
 # Letters and digits of any script, with apostrophes inside ("o'brien", "don't").
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_ASCII_WORD = re.compile(_WORD.pattern, re.ASCII)
 # Scripts written without spaces: cut into overlapping pairs, the usual stand-in for a dictionary.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
 
@@ -159,6 +160,8 @@ def fold(text: str) -> str:
 def cut(text: str) -> list[str]:
     """The folded words of `text` in order, stop words included."""
     folded = fold(text)
+    if folded.isascii():
+        return _ASCII_WORD.findall(folded)  # the same words, found faster
     words: list[str] = _WORD.findall(folded)
     if _UNSPACED.search(folded) is None:
         return words
@@ -187,7 +190,7 @@ def content_words(text: str) -> list[Word]:
 
 def content_stems(text: str) -> frozenset[str]:
     """The stems of the content words of `text`."""
-    return frozenset(word.stem for word in content_words(text))
+    return frozenset([word_of(word).stem for word in cut(text) if word not in STOP])
 
 
 @lru_cache(maxsize=65536)
