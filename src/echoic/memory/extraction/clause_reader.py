@@ -57,6 +57,9 @@ _OWNING: Final = frozenset("me my mine our ours us".split())
 _SUBJECTS: Final = frozenset("i i'm i've i'd i'll my we we're we've we'd we'll our".split())
 _SERVICE: Final = pattern("signs.service")
 _OF_LISTENER: Final = pattern("signs.of_listener")
+_BESIDE_LISTENER: Final = pattern("signs.beside_listener")
+"""Words of the speaker's in a clause that is about the listener all the same; "i" may be a letter."""
+_IDIOM: Final = pattern("signs.idiom")
 _JOINING: Final = frozenset(
     """and but so also plus because since cause then though although anyway oh well yes yeah yep no nope
     okay ok actually hello hi hey please thanks look listen see sorry""".split()
@@ -331,14 +334,16 @@ def of_listener(clause: Clause) -> bool:
     """
     line = " ".join(clause.words) + " "
     if _SERVICE.match(line):
-        return _OWNING.isdisjoint(clause.words)
-    # "with us" is with the company
-    return _OF_LISTENER.match(line) is not None and _OWN.isdisjoint(line.replace(" with us ", " ").split())
+        # "I can't see your booking, I'm blind" says something else as well
+        return _OWNING.isdisjoint(clause.words) and _SUBJECTS.isdisjoint(clause.words[1:])
+    told = _BESIDE_LISTENER.sub("", line).split()
+    return _OF_LISTENER.match(line) is not None and _OWN.isdisjoint(told)
 
 
 def _bare(words: Sequence[str]) -> bool:
-    """Whether they are only letters, figures or a time, which say of nothing that it is so."""
-    return _measures(words) or all(len(word) <= 1 or word in _TWICE for word in words)
+    """Whether they are only letters, figures, a time or an idiom, which say of nothing that it is so."""
+    letters = all(len(word) <= 1 or word in _TWICE for word in words)
+    return letters or _measures(words) or _IDIOM.match(" ".join(words) + " ") is not None
 
 
 def _measures(words: Sequence[str]) -> bool:
