@@ -69,7 +69,7 @@ size_t highest(const float *scores, size_t size, size_t count, int64_t *kept)
     return held;
 }
 
-void scale(const float *scores, size_t size, float least, const uint8_t *ranged, float *out)
+Scale scale_of(const float *scores, size_t size, float least, const uint8_t *ranged)
 {
     float low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < size; i++) /* NaN is neither below nor above anything */
@@ -77,16 +77,17 @@ void scale(const float *scores, size_t size, float least, const uint8_t *ranged,
             low = scores[i] < low ? scores[i] : low;
             high = scores[i] > high ? scores[i] : high;
         }
-    if (ranged && low > high) {
-        scale(scores, size, least, NULL, out);
-        return;
-    }
+    if (ranged && low > high)
+        return scale_of(scores, size, least, NULL);
     float range = high - low + 1e-9f;
-    float by = 1.0f / (range > least ? range : least);
-    for (size_t i = 0; i < size; i++) {
-        float between = (scores[i] - low) * by;
-        out[i] = ranged && between > 1 ? 1 : between;
-    }
+    return (Scale){low, 1.0f / (range > least ? range : least), ranged != NULL};
+}
+
+void scale(const float *scores, size_t size, float least, const uint8_t *ranged, float *out)
+{
+    Scale by = scale_of(scores, size, least, ranged);
+    for (size_t i = 0; i < size; i++)
+        out[i] = scaled_by(by, scores[i]);
 }
 
 static float saturated(float count, float norm, float worth)

@@ -387,7 +387,7 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         pairs=pairs,
         sources=sources,
         outdated=learned.among(past & memories, holding),
-        held=kernel.hold(head, *at, turns, slots, norms, asked, answered),
+        held=kernel.hold(head, *at, turns, slots, norms, asked, answered, flags),
     )
 
 
