@@ -39,20 +39,22 @@ void end_looks(Looks *looks)
     free(looks->shown);
 }
 
-/* The weighted sum of one row, without signals; sets *blind if its words should stand in for a vector. */
-static float weighed_parts(const Fusion *from, const float *weights, size_t row, int *blind)
+static inline float weighed(float weight, float score)
 {
-    float text = scaled_by(from->by_text, from->text[row]), sum = 0;
-    float meaning = scaled_by(from->by_meaning, from->meaning[row]), own = scaled_by(from->by_own, from->own[row]);
+    return weight != 0 ? weight * score : 0; /* what weighs nothing may be NaN */
+}
+
+/* The weighted sum of one row, without signals. */
+static float weighed_parts(const Fusion *from, const float *weights, size_t row)
+{
+    float text = scaled_by(from->by_text, from->text[row]), meaning = scaled_by(from->by_meaning, from->meaning[row]);
     int keyed = from->keyed && from->keyed[row] != 0;
-    *blind |= !isnan(text) && (isnan(meaning) || isnan(own));
     if (keyed && !(text >= meaning || isnan(meaning)))
         text = meaning;
-    /* what weighs nothing may be NaN */
-    sum += weights[MEANING] != 0 ? weights[MEANING] * meaning : 0;
-    sum += weights[OWN_MEANING] != 0 ? weights[OWN_MEANING] * own : 0;
-    sum += weights[TEXT] != 0 ? weights[TEXT] * text : 0;
-    return sum + (keyed && weights[KEYED_MEANING] != 0 ? weights[KEYED_MEANING] * meaning : 0);
+    float sum = weighed(weights[MEANING], meaning);
+    sum += weighed(weights[OWN_MEANING], scaled_by(from->by_own, from->own[row]));
+    sum += weighed(weights[TEXT], text);
+    return keyed ? sum + weighed(weights[KEYED_MEANING], meaning) : sum;
 }
 
 static float known(float score)
@@ -102,16 +104,24 @@ static void share_places(Looks *looks, const Fusion *from)
 int look_first(Looks *looks, const Fusion *from)
 {
     const float *weights = from->broad;
+    const Scale by_text = from->by_text, by_meaning = from->by_meaning, by_own = from->by_own;
     int blind = 0;
-    for (size_t i = 0; i < from->rows; i++)
-        looks->fused[i] = weighed_parts(from, weights, i, &blind);
+    for (size_t i = 0; i < from->rows; i++) { /* as `weighed_parts`, so simple that a compiler takes many at once */
+        float text = scaled_by(by_text, from->text[i]), meaning = scaled_by(by_meaning, from->meaning[i]);
+        float own = scaled_by(by_own, from->own[i]);
+        blind |= (text == text) & ((meaning != meaning) | (own != own));
+        looks->fused[i] = weighed(weights[MEANING], meaning) + weighed(weights[OWN_MEANING], own) + weighed(weights[TEXT], text);
+    }
+    if (blind)
+        return 0;
+    for (size_t i = 0; from->keyed && i < from->rows; i++)
+        if (from->keyed[i] != 0)
+            looks->fused[i] = weighed_parts(from, weights, i);
     for (size_t s = 0; s < SIGNAL_COUNT; s++)
         for (size_t i = 0; from->signal[s] && weights[SIGNALS + s] != 0 && i < from->rows; i++)
             looks->fused[i] += weights[SIGNALS + s] * from->signal[s][i];
     for (size_t i = 0; i < from->rows; i++)
         looks->fused[i] = from->missed[i] ? NAN : looks->fused[i];
-    if (blind)
-        return 0;
     share_places(looks, from);
     looks->firsts = highest(looks->by_place, from->rows, (size_t)(looks->looked - looks->first), looks->first);
     looks->places = looks->firsts < from->candidates ? looks->firsts : from->candidates;
@@ -203,7 +213,6 @@ void look_again(Looks *looks, const Fusion *from)
     const float *key = from->signal[KEY], *weights = from->close;
     size_t limit = from->limit < looks->firsts ? from->limit : looks->firsts;
     float lowest = INFINITY, least = INFINITY;
-    int blind = 0;
     for (size_t i = 0; key && i < looks->count; i++)
         looks->key[i] = key[looks->looked[i]];
     if (key)
@@ -212,7 +221,7 @@ void look_again(Looks *looks, const Fusion *from)
     be_fair(looks, from);
     for (size_t i = 0; i < looks->count; i++) {
         size_t row = (size_t)looks->looked[i];
-        float sum = weighed_parts(from, weights, row, &blind);
+        float sum = weighed_parts(from, weights, row);
         for (size_t s = 0; s < SIGNAL_COUNT; s++)
             if (from->signal[s] && weights[SIGNALS + s] != 0)
                 sum += weights[SIGNALS + s] * (s == KEY ? looks->key[i] : from->signal[s][row]);

@@ -36,14 +36,13 @@ size_t highest(const float *scores, size_t size, size_t count, int64_t *kept);
 
 /* (x - low) / (high - low), see `scaled` in echoic.ranking.fusion. */
 typedef struct {
-    float low, by;
-    int capped; /* at 1 */
+    float low, by, most;
 } Scale;
 
 static inline float scaled_by(Scale scale, float score)
 {
     float between = (score - scale.low) * scale.by;
-    return scale.capped && between > 1 ? 1 : between;
+    return between > scale.most ? scale.most : between;
 }
 
 Scale scale_of(const float *scores, size_t size, float least, const uint8_t *ranged);

@@ -661,9 +661,11 @@ static PyObject *find(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         !(bounds = numbers(&arrays, args[11], INT64, terms + 1, NULL, 1)))
         goto end;
     from.mask = (uint32_t)(starts - 2);
-    int wrong = starts < 2 || ((starts - 1) & (starts - 2)) != 0 || from.starts[0] != 0 || from.starts[starts - 1] != postings;
-    for (Py_ssize_t i = 1; !wrong && i < starts; i++)
-        wrong = from.starts[i] < from.starts[i - 1];
+    int wrong = starts < 2 || ((starts - 1) & (starts - 2)) != 0;
+    for (Py_ssize_t i = 0; !wrong && i < terms; i++) { /* of the buckets, too, only those are read */
+        int32_t first = from.starts[term[i] & from.mask], last = from.starts[(term[i] & from.mask) + 1];
+        wrong = first < 0 || last < first || last > postings;
+    }
     if (wrong) {
         PyErr_SetString(PyExc_ValueError, "buckets do not ascend from the first posting to the last");
         goto end;

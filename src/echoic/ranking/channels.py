@@ -179,11 +179,15 @@ class Channels(dict[str, Floats]):
 
     def _sources(self) -> Pairs | None:
         found = [place.sources for place in self.places]
-        if not any(pairs.memories.size for pairs in found):
+        if not any(len(pairs.memories) for pairs in found):
             return None
-        return Pairs(
-            self._counted([pairs.memories for pairs in found]),
-            self._counted([pairs.turns for pairs in found]),
+        return (
+            found[0]
+            if len(found) == 1
+            else Pairs(
+                self._counted([pairs.memories for pairs in found]),
+                self._counted([pairs.turns for pairs in found]),
+            )
         )
 
     def _add_scores(self) -> Mask:
@@ -270,13 +274,10 @@ class Channels(dict[str, Floats]):
     def _add_flags(self) -> None:
         query, places = self.query, self.places
         self["length"] = joined([place.layout.fullness for place in places])
-        given = [(place.layout.asking, place.partition.size) for place in places]
-        if any(asking is not None for asking, _ in given):
-            self["asking"] = joined([np.zeros(n, np.float32) if a is None else a for a, n in given])
-        rows = self._counted([place.layout.keyed for place in places])
-        if len(rows):
-            self["keyed"] = np.zeros(self.starts[-1], np.float32)
-            self["keyed"][rows] = 1
+        for name in ("asking", "keyed"):
+            given = [(getattr(place.layout, name), place.partition.size) for place in places]
+            if any(marked is not None for marked, _ in given):
+                self[name] = joined([np.zeros(n, np.float32) if m is None else m for m, n in given])
         wanted = {
             "when": (Flag.TIME, query.asks_when),
             "many": (Flag.NUMBER, query.asks_many),

@@ -64,12 +64,13 @@ def vector_without(words: Sequence[str], pieces: Pieces, left_out: frozenset[str
 
 def words_of_pieces(text: str, pieces: Pieces) -> list[str]:
     """The word each piece is part of, as written; "" for punctuation."""
-    words = ((*found.span(), found.group()) for found in _WORD.finditer(text))
+    words = _WORD.finditer(text)
     of_pieces: list[str] = []
     start, end, word = 0, 0, ""
     for first, last in pieces.spans:
         while end <= first:
-            start, end, word = next(words, (0, sys.maxsize, ""))
+            found = next(words, None)
+            (start, end), word = ((0, sys.maxsize), "") if found is None else (found.span(), found.group())
         of_pieces.append(word if start <= first and last <= end else "")
     return of_pieces
 
