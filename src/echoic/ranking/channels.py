@@ -181,13 +181,11 @@ class Channels(dict[str, Floats]):
         found = [place.sources for place in self.places]
         if not any(len(pairs.memories) for pairs in found):
             return None
-        return (
-            found[0]
-            if len(found) == 1
-            else Pairs(
-                self._counted([pairs.memories for pairs in found]),
-                self._counted([pairs.turns for pairs in found]),
-            )
+        if len(found) == 1:
+            return found[0]
+        return Pairs(
+            self._counted([pairs.memories for pairs in found]),
+            self._counted([pairs.turns for pairs in found]),
         )
 
     def _add_scores(self) -> Mask:
