@@ -481,6 +481,16 @@ def test_evidence_has_numpys_bits(seed, rows, count, limit):
 
 
 @with_kernel
+def test_a_question_of_which_an_encoder_keeps_no_piece_is_ranked():
+    made = partition(np.random.default_rng(4), 40)
+    pieces = Pieces(floats(0, AXES), floats(0, DIMENSIONS), ())
+    query = query_of("dog tea", unit(np.random.default_rng(1), DIMENSIONS), pieces=pieces)
+    expected, *found = by_each(lambda: rank(query, [made], limit=40))
+    for hits in found:
+        same(expected, hits)
+
+
+@with_kernel
 def test_rows_that_are_equal_have_equal_scores_wherever_they_stand():
     rng = np.random.default_rng(3)
     made, segment = Partition(DIMENSIONS), Segment()

@@ -277,8 +277,8 @@ def _compiled(channels: Channels, limit: int, broad: FusionWeights, close: Fusio
     if found is None:
         return None
     rows, scores, beside, looked, *compared, missing = found
-    like = [np.frombuffer(each, np.float32).reshape(-1, len(counted)) for each in compared]
     looked = np.frombuffer(looked, np.intp)
+    like = [np.frombuffer(each, np.float32).reshape(len(looked), len(counted)) for each in compared]
     closer = Closer(counted, [like[0]], [like[1]], late[looked], missing)
     channels["late"], channels.looked_at = late, LookedAt(looked, closer)
     order = np.frombuffer(rows, np.intp)
