@@ -24,7 +24,7 @@ from echoic.partition import (
     Segment,
     number_of,
 )
-from echoic.ranking import FUSIONS, channels, kernel, query_of, rank, relevance
+from echoic.ranking import FUSIONS, channels, fusion, kernel, query_of, rank, relevance
 from echoic.ranking.bm25 import Postings, word_scores
 from echoic.ranking.channels import Channels
 from echoic.ranking.fusion import BROAD, CLOSE, blend, parts_of, scaled, top
@@ -165,9 +165,9 @@ def same(by_numpy, found):
         assert hit.relevance == pytest.approx(relevance[hit.place, hit.row], abs=0.02)
 
 
-def compare(rng, module, fusion="blend"):
+def compare(rng, module, name="blend"):
     places = [partition(rng, int(rng.integers(1, 32))) for _ in range(int(rng.integers(1, 3)))]
-    how = {"limit": 100, "fusion": fusion, "without": {1} if rng.random() < 0.2 else ()}
+    how = {"limit": 100, "fusion": name, "without": {1} if rng.random() < 0.2 else ()}
     query = question(rng)
     with ranking_by(None):
         expected = rank(query, places, **how)
@@ -178,10 +178,10 @@ def compare(rng, module, fusion="blend"):
 @with_kernel
 @settings(max_examples=many(300, least=40), deadline=None)
 @given(seeds, st.sampled_from(sorted(FUSIONS)), st.integers(0, 3))
-def test_the_kernel_ranks_as_numpy_does(seed, fusion, which):
+def test_the_kernel_ranks_as_numpy_does(seed, name, which):
     known = KERNEL.instructions()
     with using(known[which % len(known)]):
-        compare(np.random.default_rng(seed), KERNEL, fusion)
+        compare(np.random.default_rng(seed), KERNEL, name)
 
 
 class Faulty:
@@ -212,6 +212,7 @@ def bend(place, by):
 FAULTS = {
     "likeness": bend(-1, lambda like: like * np.float32(0.98)),
     "words": bend(7, lambda window: np.roll(window, 1)),
+    "fused": lambda _given, found: found and (found[0], bytes(len(found[1])), *found[2:]),
     "find": lambda _given, found: (found[0], bytes(len(found[1]))),
     "channels": bend(-2, lambda meaning: -meaning),
     "answers": bend(-1, lambda answer: answer + np.float32(0.1)),
@@ -390,6 +391,39 @@ def test_channels_and_their_weighing_are_numpys(seed, rows, count):
 
 
 @with_kernel
+@settings(max_examples=many(300, least=60), deadline=None)
+@given(seeds, st.sampled_from([1, 2, 20, 70]), st.integers(1, 3), st.sampled_from([1, 5, 100]))
+def test_fusion_in_one_call_is_that_of_its_steps(seed, rows, count, limit):
+    """To the last digits, and with all that relevance takes of it."""
+    rng = np.random.default_rng(seed)
+    partitions = [partition(rng, rows) for _ in range(count)]
+    without = {1} if rng.random() < 0.3 else ()
+    places = [Candidates.of(p, include_past=rng.random() < 0.5, without=without) for p in partitions]
+    query = question(rng)
+
+    def computed():
+        made = Channels(query, places, FLOOR)
+        return blend(made, limit), made
+
+    with ranking_by(KERNEL), np.errstate(invalid="ignore"):
+        found, in_one = computed()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fusion, "_compiled", lambda *_: None)
+            expected, in_steps = computed()
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    assert found.beside == expected.beside
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(in_one.get("late"), in_steps.get("late"))
+    if in_steps.looked_at is not None:
+        looked, known = in_one.looked_at, in_steps.looked_at
+        np.testing.assert_array_equal(looked.rows, known.rows)
+        np.testing.assert_array_equal(looked.closer.scores, known.closer.scores)
+        assert looked.closer.missing == known.closer.missing
+        for each, other in zip(looked.closer[1:3], known.closer[1:3], strict=True):
+            np.testing.assert_array_equal(np.concatenate(each), np.concatenate(other))
+
+
+@with_kernel
 @settings(max_examples=many(200, least=30), deadline=None)
 @given(
     st.lists(
@@ -444,6 +478,16 @@ def test_evidence_has_numpys_bits(seed, rows, count, limit):
         if found is not None:
             np.testing.assert_array_equal(found[0], expected)
             assert found[1] == (known["asking"] > 0).any()
+
+
+@with_kernel
+def test_a_question_of_which_an_encoder_keeps_no_piece_is_ranked():
+    made = partition(np.random.default_rng(4), 40)
+    pieces = Pieces(floats(0, AXES), floats(0, DIMENSIONS), ())
+    query = query_of("dog tea", unit(np.random.default_rng(1), DIMENSIONS), pieces=pieces)
+    expected, *found = by_each(lambda: rank(query, [made], limit=40))
+    for hits in found:
+        same(expected, hits)
 
 
 @with_kernel
@@ -558,7 +602,33 @@ def evidence_of(looked=(0, 1), rows=(1,), place=(0,), size=2, asked=(0.5, 0, 4),
     )
 
 
-GIVEN = {"evidence": evidence_of, "words": words_of, "channels": channels_of, "answers": answers_of}
+def fused_of(size=2, places=None, layout=None, tokens=None, pairs=((0,), (1,)), **given):
+    def weights(count=14):
+        return np.ones(count, np.float32)
+
+    at = NONE, NONE, floats(10), NONE, ints(), np.zeros(given.get("flags", 2), np.uint8)
+    held = KERNEL.hold(given.get("head", 10), given.get("slot_of", TWO), ROW_AT, floats(2), floats(10), *at)
+    place = held if layout is None else layout, {0: bytes([1]) * AXES} if tokens is None else tokens
+    channels = given.get("channels", (floats(size), floats(2), floats(2), None))
+    signals = given.get("signals", (None, None, floats(2), *[None] * 6))
+    missed = given.get("missed", np.zeros(2, np.bool_))
+    sources = (*map(np.array, pairs), given.get("ranged", np.ones(2, np.bool_))) if pairs else (None,) * 3
+    weighed = given.get("weights", (weights(), weights()))
+    pieces = given.get(
+        "pieces", (np.ones((1, AXES), np.float32), np.ones(1, np.float32), np.ones(9, np.float32))
+    )
+    how = given.get("how", (0.35, 0.97, 0.5, 1))
+    limits = given.get("limit", 10), given.get("candidates", 64), floats(given.get("late", 2))
+    return (places or (place,), channels, signals, missed, sources, weighed, pieces, how, *limits)
+
+
+GIVEN = {
+    "fused": fused_of,
+    "evidence": evidence_of,
+    "words": words_of,
+    "channels": channels_of,
+    "answers": answers_of,
+}
 
 REFUSED = {
     "rows behind the end": ("likeness", likeness_of(rows=longs(2))),
@@ -621,6 +691,33 @@ REFUSED = {
     "rows below 0 without a vector": ("channels", {"blind": longs(-1)}),
     "near words of fewer rows": ("channels", {"near": floats(1)}),
     "a layout that is none": ("channels", {"held": 1}),
+    "text of fewer rows": ("fused", {"size": 1}),
+    "no text": ("fused", {"channels": (None, floats(2), floats(2), None)}),
+    "three channels": ("fused", {"channels": (floats(2), floats(2), floats(2))}),
+    "eight signals": ("fused", {"signals": (None,) * 8}),
+    "a signal of fewer rows": ("fused", {"signals": (floats(1), *[None] * 8)}),
+    "found rows that are not there": ("fused", {"missed": np.zeros(3, np.bool_)}),
+    "memories that are not there": ("fused", {"pairs": ((2,), (1,))}),
+    "source turns that are not there": ("fused", {"pairs": ((0,), (-1,))}),
+    "fewer source turns than memories": ("fused", {"pairs": ((0, 1), (1,))}),
+    "a range of fewer rows": ("fused", {"ranged": np.ones(1, np.bool_)}),
+    "no range": ("fused", {"ranged": None}),
+    "weights of thirteen parts": ("fused", {"weights": (floats(14), floats(13))}),
+    "no second weights": ("fused", {"weights": (floats(14), None)}),
+    "pieces of fewer shares": ("fused", {"pieces": (floats(2, AXES), floats(1), floats(9))}),
+    "no shares": ("fused", {"pieces": (floats(1, AXES), None, floats(9))}),
+    "no window": ("fused", {"pieces": (floats(1, AXES), floats(1), None)}),
+    "a way that is a word": ("fused", {"how": ("least", 0.97, 0.5, 1)}),
+    "no hits wanted": ("fused", {"limit": 0}),
+    "no candidates wanted": ("fused", {"candidates": 0}),
+    "room for fewer similarities": ("fused", {"late": 1}),
+    "places that are no tuples": ("fused", {"places": (1,)}),
+    "a layout without flags": ("fused", {"layout": KERNEL and KERNEL.hold(10, TWO, ROW_AT)}),
+    "flags of other rows": ("fused", {"flags": 3}),
+    "pieces of a text that are words": ("fused", {"tokens": {0: "said"}}),
+    "texts in a list": ("fused", {"tokens": []}),
+    "places of fewer rows than channels": ("fused", {"slot_of": longs(4), "flags": 1}),
+    "a slot that no window fits around": ("fused", {"slot_of": longs(3, 5)}),
     "questions that are not there": ("answers", {"asked": (2,)}),
     "answers that are not there": ("answers", {"answered": (-1,)}),
     "fewer answers than questions": ("answers", {"asked": (0, 1)}),
@@ -688,6 +785,13 @@ def test_what_fits_together_is_taken():
     assert KERNEL.evidence(*evidence_of(looked=(), rows=(0, 1), place=(0, 3), out=3)) == (True, False)
     KERNEL.likely(floats(1), longs(), 1.0, 1e-3, 0.99, floats(0))
     KERNEL.answers(*answers_of())
+    rows, _, beside, looked, *_, missing = KERNEL.fused(*fused_of())
+    assert (rows, beside, looked) == (longs(0).tobytes(), ((1,),), longs(0, 1).tobytes())
+    assert missing == 1
+    assert KERNEL.fused(*fused_of(pairs=None, limit=1))[2] is None
+    assert KERNEL.fused(*fused_of(tokens={})) is None
+    blind = floats(2), floats(2), np.full(2, np.nan, np.float32), None
+    assert KERNEL.fused(*fused_of(channels=blind)) is None
     KERNEL.answers(*answers_of(start=1, size=3))
 
 
@@ -716,7 +820,7 @@ def test_where_there_is_only_plain_c_numpy_multiplies():
             return ["plain"]
 
         def __getattr__(self, name):
-            assert name not in {"likeness", "cosines"}
+            assert name not in {"likeness", "cosines", "fused"}
             return getattr(KERNEL, name)
 
     with ranking_by(Plain()):

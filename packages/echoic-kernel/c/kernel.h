@@ -35,6 +35,17 @@ float round_to_steps(const float *values, size_t count, int most, int16_t *into)
 size_t highest(const float *scores, size_t size, size_t count, int64_t *kept);
 
 /* (x - low) / (high - low), see `scaled` in echoic.ranking.fusion. */
+typedef struct {
+    float low, by, most;
+} Scale;
+
+static inline float scaled_by(Scale scale, float score)
+{
+    float between = (score - scale.low) * scale.by;
+    return between > scale.most ? scale.most : between;
+}
+
+Scale scale_of(const float *scores, size_t size, float least, const uint8_t *ranged);
 void scale(const float *scores, size_t size, float least, const uint8_t *ranged, float *out);
 
 /* The terms of one place, and what BM25 needs to know of it. */
@@ -64,5 +75,53 @@ typedef struct {
    words: where the terms of each word begin among `term` and `closeness`; [count + 1]. */
 void score_words(const Postings *said, const int64_t *words, size_t count, const int32_t *term,
                  const float *closeness, Room *room, double *own, double *window);
+
+/* ---- fusion: the two looks of `blend` in echoic.ranking.fusion ---- */
+
+/* The weights, in the order in which they are added up; late interaction comes last. */
+enum { LATE, MEANING, OWN_MEANING, TEXT, KEYED_MEANING, SIGNALS, KEY = 2, SIGNAL_COUNT = 9, WEIGHT_COUNT = SIGNALS + SIGNAL_COUNT };
+
+/* What is weighed. */
+typedef struct {
+    size_t rows, limit, candidates;
+    const float *text, *meaning, *own; /* [rows], as the following */
+    const float *keyed, *signal[SIGNAL_COUNT]; /* NULL where no row has it */
+    const uint8_t *missed;
+    Scale by_text, by_meaning, by_own;
+    const float *broad, *close; /* [WEIGHT_COUNT] */
+    size_t sources; /* pairs of a memory and a turn that it was learned from */
+    const int64_t *memory, *turn;
+} Fusion;
+
+/* A row of a hit. */
+typedef struct {
+    size_t place;
+    int64_t row;
+    float worth;
+} Member;
+
+/* The state of one fusion. */
+typedef struct {
+    float *fused, *by_place; /* [rows] the first scores of rows and of places; NaN where there is none */
+    int64_t *home;           /* [rows] of a found memory the best of its turns, whose place it shares; else -1 */
+    int32_t *at;             /* [rows] where it is in `looked`, else -1 */
+    int32_t *shown_at;       /* [rows] likewise in `shown` */
+    int64_t *first;          /* the first places */
+    int64_t *looked;         /* the rows to compare closely: `candidates` of these, and the memories that share one */
+    int64_t *sorted;         /* the same, ascending */
+    float *late, *again, *key; /* [looked] */
+    Member *shown, *members;   /* the places to show, and all of their rows */
+    size_t firsts, places, count, shows, member_count;
+} Looks;
+
+/* Makes room for `fusion`; 0 without memory for it. */
+int begin_looks(Looks *looks, const Fusion *fusion);
+void end_looks(Looks *looks);
+
+/* The first scores, and what is to be compared; 0 where words are to stand in for a vector. */
+int look_first(Looks *looks, const Fusion *fusion);
+
+/* The second scores, by late, and the places to show with their members, each best first. */
+void look_again(Looks *looks, const Fusion *fusion);
 
 #endif

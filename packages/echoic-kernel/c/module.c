@@ -12,8 +12,8 @@
 
 #include "kernel.h"
 
-#define INTERFACE 3 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
-#define MOST_ARRAYS 24
+#define INTERFACE 4 /* raised when a function takes or gives something else; see echoic.ranking.kernel */
+#define MOST_ARRAYS 32
 
 static const Instructions *chosen;
 
@@ -110,6 +110,21 @@ static int whole(PyObject *object, Py_ssize_t least, Py_ssize_t *into)
         return 0;
     }
     return 1;
+}
+
+static int is_dict(PyObject *object)
+{
+    if (!PyDict_Check(object))
+        PyErr_SetString(PyExc_TypeError, "tokens must be a dict");
+    return PyDict_Check(object);
+}
+
+static int is_tuple(PyObject *object, Py_ssize_t size)
+{
+    int right = PyTuple_Check(object) && (size < 0 || PyTuple_Size(object) == size);
+    if (!right)
+        PyErr_SetString(PyExc_TypeError, "a tuple has another length, or is none");
+    return right;
 }
 
 /* ---- arrays that are kept for many calls ----------------------------------------------------------------- */
@@ -291,59 +306,43 @@ static float rounded_sum(const float *like, const float *share, size_t pieces)
     return (float)(rint(sum * 1e5) / 1e5);
 }
 
-PyDoc_STRVAR(likeness_doc,
-             "likeness(tokens, rows, slot_of, row_at, head, flags, asking, axes, share, window, same, echo, own, around, scores)"
-             "\n--\n\n"
-             "Write into own and around, [rows, pieces], how like each row, and each with its neighbours, is to a question,\n"
-             "and into scores, [rows], the sum of around by the pieces' shares. Returns how many rows have no score.");
-
-static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    (void)module;
-    Arrays arrays = {.count = 0};
-    Said said = {0};
-    Asked asked = {0};
-    PyObject *done = NULL;
-    int32_t *products = NULL;
-    float *like = NULL;
-    Py_ssize_t rows, size, slots, head, asking, pieces, width;
-    double same, echo;
-    const int64_t *row, *slot_of;
+/* The texts of one partition, and a question to compare with them. */
+typedef struct {
+    PyObject *tokens;
+    const int64_t *slot_of;
     const int32_t *row_at;
     const uint8_t *flags;
-    const float *axes, *window;
-    float *own, *around, *scores;
-    const Instructions *by = chosen; /* another thread may choose anew meanwhile */
-    Py_ssize_t missing = 0;
+    Py_ssize_t size, slots, head;
+} Texts;
 
-    if (!given(nargs, 15))
-        return NULL;
-    if (!PyDict_Check(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "tokens must be a dict");
-        return NULL;
-    }
-    if (!whole(args[4], 0, &head) || !whole(args[6], 0, &asking) || !number(args[10], &same) || !number(args[11], &echo))
-        return NULL;
-    if (!(row = numbers(&arrays, args[1], INT64, -1, &rows, 0)) || !(slot_of = numbers(&arrays, args[2], INT64, -1, &size, 0)) ||
-        !(row_at = numbers(&arrays, args[3], INT32, -1, &slots, 0)) || !(flags = numbers(&arrays, args[5], COUNTS, size, NULL, 0)) ||
-        !(asked.share = numbers(&arrays, args[8], FLOATS, -1, &pieces, 0)) ||
-        !(axes = numbers(&arrays, args[7], FLOATS, pieces * AXES, NULL, 0)) ||
-        !(window = numbers(&arrays, args[9], FLOATS, -1, &width, 0)) ||
-        !(own = numbers(&arrays, args[12], FLOATS, rows * pieces, NULL, 1)) ||
-        !(around = numbers(&arrays, args[13], FLOATS, rows * pieces, NULL, 1)) ||
-        !(scores = numbers(&arrays, args[14], FLOATS, rows, NULL, 1)))
-        goto end;
-    if (!inside64(row, rows, 0, size))
-        goto end;
-    int64_t reach = width / 2;
+typedef struct {
+    const float *axes, *share, *window;
+    Py_ssize_t pieces, width, asking;
+    double same, echo;
+} Question;
+
+/* Writes own, around and scores of `rows` rows; see `likeness_doc`. How many have no score; -1 and an error where it cannot. */
+static Py_ssize_t compare_all(const Texts *texts, const Question *question, const int64_t *row, Py_ssize_t rows, float *own,
+                              float *around, float *scores)
+{
+    Said said = {0};
+    Asked asked = {.pieces = (size_t)question->pieces, .share = question->share};
+    int32_t *products = NULL;
+    float *like = NULL;
+    const Instructions *by = chosen; /* another thread may choose anew meanwhile */
+    Py_ssize_t missing = -1, width = question->width, none = 0;
+    int64_t reach = width / 2, head = texts->head;
+
+    if (!inside64(row, rows, 0, texts->size))
+        return -1;
     for (Py_ssize_t k = 0; k < rows; k++) {
-        int64_t slot = slot_of[row[k]];
-        int wrong = slot < 0 || slot >= slots || (slot < head && (slot < reach || slot - reach + width > slots));
+        int64_t slot = texts->slot_of[row[k]];
+        int wrong = slot < 0 || slot >= texts->slots || (slot < head && (slot < reach || slot - reach + width > texts->slots));
         for (int64_t w = 0; !wrong && slot < head && w < width; w++)
-            wrong = row_at[slot - reach + w] < -1 || row_at[slot - reach + w] >= size;
+            wrong = texts->row_at[slot - reach + w] < -1 || texts->row_at[slot - reach + w] >= texts->size;
         if (wrong) {
             PyErr_SetString(PyExc_IndexError, "a slot lies outside its array");
-            goto end;
+            return -1;
         }
     }
 
@@ -356,7 +355,6 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
     said.blob = calloc(most + 1, sizeof *said.blob);
     said.pieces = calloc(most + 1, sizeof *said.pieces);
     said.count = calloc(most + 1, sizeof *said.count);
-    asked.pieces = (size_t)pieces;
     asked.blocks = (asked.pieces + LANES - 1) / LANES;
     asked.laid_out = calloc(asked.blocks * AXES * LANES + 1, sizeof *asked.laid_out);
     asked.steps = calloc(asked.pieces + 1, sizeof *asked.steps);
@@ -366,11 +364,11 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
         goto end;
     }
     for (Py_ssize_t k = 0; k < rows; k++) {
-        int64_t slot = slot_of[row[k]];
-        if (!want(&said, args[0], row[k]))
+        int64_t slot = texts->slot_of[row[k]];
+        if (!want(&said, texts->tokens, row[k]))
             goto end;
         for (int64_t w = 0; slot < head && w < width; w++)
-            if (row_at[slot - reach + w] >= 0 && !want(&said, args[0], row_at[slot - reach + w]))
+            if (texts->row_at[slot - reach + w] >= 0 && !want(&said, texts->tokens, texts->row_at[slot - reach + w]))
                 goto end;
     }
     like = calloc(said.used * asked.pieces + 1, sizeof *like);
@@ -380,21 +378,21 @@ static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t na
     }
 
     Py_BEGIN_ALLOW_THREADS
-    round_and_lay_out(&asked, axes, by);
-    compare(&said, &asked, by, flags, (uint8_t)asking, (float)same, (float)echo, products, like);
+    round_and_lay_out(&asked, question->axes, by);
+    compare(&said, &asked, by, texts->flags, (uint8_t)question->asking, (float)question->same, (float)question->echo, products, like);
     for (Py_ssize_t k = 0; k < rows; k++) {
-        int64_t slot = slot_of[row[k]];
+        int64_t slot = texts->slot_of[row[k]];
         size_t place = (size_t)said.table[place_of(&said, row[k])] - 1;
-        float *mine = own + k * pieces, *best = around + k * pieces;
+        float *mine = own + k * question->pieces, *best = around + k * question->pieces;
         memcpy(mine, like + place * asked.pieces, asked.pieces * sizeof *mine);
         memcpy(best, mine, asked.pieces * sizeof *mine);
         if (slot < head && said.count[place])
-            look_around(&said, like, asked.pieces, row_at + slot - reach, window, width, best);
+            look_around(&said, like, asked.pieces, texts->row_at + slot - reach, question->window, width, best);
         scores[k] = rounded_sum(best, asked.share, asked.pieces);
-        missing += isnan(scores[k]) != 0;
+        none += isnan(scores[k]) != 0;
     }
     Py_END_ALLOW_THREADS
-    done = PyLong_FromSsize_t(missing);
+    missing = none;
 
 end:
     for (size_t i = 0; i < said.used; i++)
@@ -408,6 +406,44 @@ end:
     free(asked.steps);
     free(products);
     free(like);
+    return missing;
+}
+
+PyDoc_STRVAR(likeness_doc,
+             "likeness(tokens, rows, slot_of, row_at, head, flags, asking, axes, share, window, same, echo, own, around, scores)"
+             "\n--\n\n"
+             "Write into own and around, [rows, pieces], how like each row, and each with its neighbours, is to a question,\n"
+             "and into scores, [rows], the sum of around by the pieces' shares. Returns how many rows have no score.");
+
+static PyObject *likeness(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    PyObject *done = NULL;
+    Py_ssize_t rows;
+    const int64_t *row;
+    float *own, *around, *scores;
+    Texts texts;
+    Question asked;
+
+    if (!given(nargs, 15) || !is_dict(texts.tokens = args[0]))
+        return NULL;
+    if (!whole(args[4], 0, &texts.head) || !whole(args[6], 0, &asked.asking) || !number(args[10], &asked.same) ||
+        !number(args[11], &asked.echo))
+        return NULL;
+    if ((row = numbers(&arrays, args[1], INT64, -1, &rows, 0)) &&
+        (texts.slot_of = numbers(&arrays, args[2], INT64, -1, &texts.size, 0)) &&
+        (texts.row_at = numbers(&arrays, args[3], INT32, -1, &texts.slots, 0)) &&
+        (texts.flags = numbers(&arrays, args[5], COUNTS, texts.size, NULL, 0)) &&
+        (asked.share = numbers(&arrays, args[8], FLOATS, -1, &asked.pieces, 0)) &&
+        (asked.axes = numbers(&arrays, args[7], FLOATS, asked.pieces * AXES, NULL, 0)) &&
+        (asked.window = numbers(&arrays, args[9], FLOATS, -1, &asked.width, 0)) &&
+        (own = numbers(&arrays, args[12], FLOATS, rows * asked.pieces, NULL, 1)) &&
+        (around = numbers(&arrays, args[13], FLOATS, rows * asked.pieces, NULL, 1)) &&
+        (scores = numbers(&arrays, args[14], FLOATS, rows, NULL, 1))) {
+        Py_ssize_t missing = compare_all(&texts, &asked, row, rows, own, around, scores);
+        done = missing < 0 ? NULL : PyLong_FromSsize_t(missing);
+    }
     let_go(&arrays);
     return done;
 }
@@ -625,9 +661,11 @@ static PyObject *find(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
         !(bounds = numbers(&arrays, args[11], INT64, terms + 1, NULL, 1)))
         goto end;
     from.mask = (uint32_t)(starts - 2);
-    int wrong = starts < 2 || ((starts - 1) & (starts - 2)) != 0 || from.starts[0] != 0 || from.starts[starts - 1] != postings;
-    for (Py_ssize_t i = 1; !wrong && i < starts; i++)
-        wrong = from.starts[i] < from.starts[i - 1];
+    int wrong = starts < 2 || ((starts - 1) & (starts - 2)) != 0;
+    for (Py_ssize_t i = 0; !wrong && i < terms; i++) { /* of the buckets, too, only those are read */
+        int32_t first = from.starts[term[i] & from.mask], last = from.starts[(term[i] & from.mask) + 1];
+        wrong = first < 0 || last < first || last > postings;
+    }
     if (wrong) {
         PyErr_SetString(PyExc_ValueError, "buckets do not ascend from the first posting to the last");
         goto end;
@@ -1142,6 +1180,219 @@ end:
     return done;
 }
 
+/* What `fused` is given, apart from what is weighed. */
+typedef struct {
+    Question asked;
+    Texts *texts; /* [places] */
+    Py_ssize_t places;
+    float *late; /* [rows] */
+} Closely;
+
+static int read_texts(Closely *closely, PyObject *places, size_t rows)
+{
+    size_t sum = 0;
+    if (!is_tuple(places, -1))
+        return 0;
+    closely->places = PyTuple_Size(places);
+    closely->texts = calloc((size_t)closely->places + 1, sizeof *closely->texts);
+    if (!closely->texts) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    for (Py_ssize_t p = 0; p < closely->places; p++) {
+        Texts *texts = &closely->texts[p];
+        PyObject *place = PyTuple_GetItem(places, p);
+        const Held *layout = is_tuple(place, 2) ? held_by(PyTuple_GetItem(place, 0), 10) : NULL;
+        if (!layout || !is_dict(texts->tokens = PyTuple_GetItem(place, 1)) ||
+            !(texts->slot_of = checked(&layout->views[0], INT64, -1, &texts->size)) ||
+            !(texts->row_at = checked(&layout->views[1], INT32, -1, &texts->slots)) ||
+            !(texts->flags = checked(&layout->views[9], COUNTS, texts->size, NULL)))
+            return 0;
+        texts->head = (Py_ssize_t)layout->number;
+        sum += (size_t)texts->size;
+    }
+    if (sum != rows)
+        PyErr_SetString(PyExc_ValueError, "partitions have other rows than their channels");
+    return sum == rows;
+}
+
+/* An item of a tuple as `numbers` gives it, NULL for None; NULL as well once there is an error. */
+static const void *item(Arrays *arrays, PyObject *tuple, Py_ssize_t place, const char *format, Py_ssize_t size, Py_ssize_t *found)
+{
+    PyObject *object = PyErr_Occurred() ? Py_None : PyTuple_GetItem(tuple, place);
+    return object == Py_None ? NULL : numbers(arrays, object, format, size, found, 0);
+}
+
+/* Reads the arguments of `fused`; 0 and an error where they do not fit together. */
+static int read_fusion(Fusion *fusion, Closely *closely, Arrays *arrays, PyObject *const *args)
+{
+    Question *asked = &closely->asked;
+    const uint8_t *ranged;
+    Py_ssize_t rows = 0, pairs = 0, limit, candidates;
+    double least;
+    if (!is_tuple(args[1], 4) || !is_tuple(args[2], SIGNAL_COUNT) || !is_tuple(args[4], 3) || !is_tuple(args[5], 2) ||
+        !is_tuple(args[6], 3) || !is_tuple(args[7], 4) || !whole(args[8], 1, &limit) || !whole(args[9], 1, &candidates) ||
+        !(fusion->missed = numbers(arrays, args[3], MASK, -1, &rows, 0)) ||
+        !(closely->late = numbers(arrays, args[10], FLOATS, rows, NULL, 1)) || !number(PyTuple_GetItem(args[7], 0), &least) ||
+        !number(PyTuple_GetItem(args[7], 1), &asked->same) || !number(PyTuple_GetItem(args[7], 2), &asked->echo) ||
+        !whole(PyTuple_GetItem(args[7], 3), 0, &asked->asking))
+        return 0;
+    fusion->text = item(arrays, args[1], 0, FLOATS, rows, NULL);
+    fusion->meaning = item(arrays, args[1], 1, FLOATS, rows, NULL);
+    fusion->own = item(arrays, args[1], 2, FLOATS, rows, NULL);
+    fusion->keyed = item(arrays, args[1], 3, FLOATS, rows, NULL);
+    for (Py_ssize_t s = 0; s < SIGNAL_COUNT; s++)
+        fusion->signal[s] = item(arrays, args[2], s, FLOATS, rows, NULL);
+    fusion->memory = item(arrays, args[4], 0, INT64, -1, &pairs);
+    fusion->turn = item(arrays, args[4], 1, INT64, pairs, NULL);
+    ranged = item(arrays, args[4], 2, MASK, rows, NULL);
+    fusion->broad = item(arrays, args[5], 0, FLOATS, WEIGHT_COUNT, NULL);
+    fusion->close = item(arrays, args[5], 1, FLOATS, WEIGHT_COUNT, NULL);
+    asked->share = item(arrays, args[6], 1, FLOATS, -1, &asked->pieces);
+    asked->axes = item(arrays, args[6], 0, FLOATS, asked->share ? asked->pieces * AXES : -1, NULL);
+    asked->window = item(arrays, args[6], 2, FLOATS, -1, &asked->width);
+    if (PyErr_Occurred())
+        return 0;
+    if (!fusion->text || !fusion->meaning || !fusion->own || !fusion->broad || !fusion->close || !asked->share || !asked->axes ||
+        !asked->window || (pairs && (!fusion->turn || !ranged))) {
+        PyErr_SetString(PyExc_TypeError, "an array is missing");
+        return 0;
+    }
+    if (!inside64(fusion->memory, pairs, 0, rows) || !inside64(fusion->turn, pairs, 0, rows))
+        return 0;
+    fusion->rows = (size_t)rows;
+    fusion->sources = (size_t)pairs;
+    fusion->limit = (size_t)limit;
+    fusion->candidates = (size_t)candidates;
+    fusion->by_text = scale_of(fusion->text, fusion->rows, 0, ranged);
+    fusion->by_meaning = scale_of(fusion->meaning, fusion->rows, (float)least, ranged);
+    fusion->by_own = scale_of(fusion->own, fusion->rows, (float)least, ranged);
+    return read_texts(closely, args[0], fusion->rows);
+}
+
+/* Compares the rows that were looked at. How many are not known; -1 and an error where it cannot. */
+static Py_ssize_t look_closer(Looks *looks, const Closely *closely, float *own, float *around)
+{
+    const Question *asked = &closely->asked;
+    Py_ssize_t missing = 0, count = (Py_ssize_t)looks->count, end = 0;
+    int64_t start = 0;
+    float *scores = looks->again; /* until there are second scores */
+    for (Py_ssize_t p = 0, from = 0; p < closely->places; start += closely->texts[p++].size, from = end) {
+        const Texts *texts = &closely->texts[p];
+        for (; end < count && looks->sorted[end] < start + texts->size; end++)
+            looks->sorted[end] -= start;
+        Py_ssize_t none = compare_all(texts, asked, looks->sorted + from, end - from, own + from * asked->pieces,
+                                      around + from * asked->pieces, scores + from);
+        if (none < 0)
+            return -1;
+        missing += none;
+        for (Py_ssize_t i = from; i < end; i++) {
+            looks->sorted[i] += start;
+            looks->late[looks->at[looks->sorted[i]]] = closely->late[looks->sorted[i]] = scores[i];
+        }
+    }
+    return missing;
+}
+
+/* By place the rows beside the first one, which becomes the row of the place; None where there are none. */
+static PyObject *beside(const Looks *looks)
+{
+    if (looks->member_count == looks->shows || !looks->member_count)
+        return Py_NewRef(Py_None);
+    PyObject *all = PyTuple_New((Py_ssize_t)looks->shows);
+    for (size_t place = 0, m = 0; all && place < looks->shows; place++) {
+        size_t first = m;
+        while (m < looks->member_count && looks->members[m].place == place)
+            m++;
+        PyObject *rest = PyTuple_New((Py_ssize_t)(m - first) - 1);
+        for (size_t i = first + 1; rest && i < m; i++) {
+            PyObject *row = PyLong_FromLongLong(looks->members[i].row);
+            if (!row || PyTuple_SetItem(rest, (Py_ssize_t)(i - first) - 1, row) < 0)
+                Py_CLEAR(rest);
+        }
+        looks->shown[place].row = looks->members[first].row;
+        if (!rest || PyTuple_SetItem(all, (Py_ssize_t)place, rest) < 0)
+            Py_CLEAR(all);
+    }
+    return all;
+}
+
+static PyObject *bytes_of(const void *from, size_t count, size_t size)
+{
+    return PyBytes_FromStringAndSize(from, (Py_ssize_t)(count * size));
+}
+
+/* What `fused` returns. */
+static PyObject *shown(Looks *looks, PyObject *own, PyObject *around, Py_ssize_t missing)
+{
+    PyObject *others = beside(looks), *rows = bytes_of(NULL, looks->shows, sizeof(int64_t)), *done = NULL;
+    PyObject *scores = bytes_of(NULL, looks->shows, sizeof(float)), *looked = bytes_of(looks->sorted, looks->count, sizeof(int64_t));
+    if (others && rows && scores && looked) {
+        for (size_t i = 0; i < looks->shows; i++) {
+            memcpy(PyBytes_AsString(rows) + i * sizeof(int64_t), &looks->shown[i].row, sizeof(int64_t));
+            memcpy(PyBytes_AsString(scores) + i * sizeof(float), &looks->shown[i].worth, sizeof(float));
+        }
+        done = Py_BuildValue("OOOOOOn", rows, scores, others, looked, own, around, missing);
+    }
+    Py_XDECREF(others);
+    Py_XDECREF(rows);
+    Py_XDECREF(scores);
+    Py_XDECREF(looked);
+    return done;
+}
+
+PyDoc_STRVAR(fused_doc,
+             "fused(places, channels, signals, missed, sources, weights, pieces, how, limit, candidates, late)\n--\n\n"
+             "The order of `blend`: rows and scores as bytes, and the rows beside each (None for all: none); then the rows that were\n"
+             "compared as bytes, what `likeness` writes of them into own and around, and how many of them have no score.\n"
+             "Their scores are written to late, [rows]. None where words are to stand in for a vector, or none has a score.\n"
+             "A place is a layout and its word pieces; channels are text, meaning, own meaning, keyed; sources are memories, turns\n"
+             "and the mask of rows that are no such memory; pieces are axes, share and window; how is least, same, echo, asking.");
+
+static PyObject *fused(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    Arrays arrays = {.count = 0};
+    Fusion fusion = {0};
+    Closely closely = {0};
+    Looks looks = {0};
+    PyObject *done = NULL, *own = NULL, *around = NULL;
+
+    if (!given(nargs, 11) || !read_fusion(&fusion, &closely, &arrays, args))
+        goto end;
+    if (!begin_looks(&looks, &fusion)) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    if (!look_first(&looks, &fusion)) {
+        done = Py_NewRef(Py_None);
+        goto end;
+    }
+    own = bytes_of(NULL, looks.count * (size_t)closely.asked.pieces, sizeof(float));
+    around = bytes_of(NULL, looks.count * (size_t)closely.asked.pieces, sizeof(float));
+    if (!own || !around)
+        goto end;
+    for (size_t i = 0; i < fusion.rows; i++)
+        closely.late[i] = NAN;
+    Py_ssize_t missing = look_closer(&looks, &closely, (float *)(void *)PyBytes_AsString(own), (float *)(void *)PyBytes_AsString(around));
+    if (missing < 0)
+        goto end;
+    if ((size_t)missing == looks.count) {
+        done = Py_NewRef(Py_None);
+        goto end;
+    }
+    look_again(&looks, &fusion);
+    done = shown(&looks, own, around, missing);
+
+end:
+    Py_XDECREF(own);
+    Py_XDECREF(around);
+    end_looks(&looks);
+    free(closely.texts);
+    let_go(&arrays);
+    return done;
+}
+
 /* ---- relevance ------------------------------------------------------------------------------------------- */
 
 /* The sum of `size` numbers below 129, added up as numpy does: eight at once. */
@@ -1402,7 +1653,7 @@ static PyObject *use(PyObject *module, PyObject *name)
 #define FAST(name) {#name, (PyCFunction)(void (*)(void))(name), METH_FASTCALL, name##_doc}
 
 static PyMethodDef METHODS[] = {
-    FAST(hold), FAST(likeness), FAST(cosines), FAST(channels), FAST(answers), FAST(words), FAST(find), FAST(scaled), FAST(parts), FAST(weighed), FAST(top), FAST(evidence), FAST(likely),
+    FAST(hold), FAST(likeness), FAST(cosines), FAST(channels), FAST(answers), FAST(words), FAST(find), FAST(scaled), FAST(parts), FAST(weighed), FAST(top), FAST(fused), FAST(evidence), FAST(likely),
     {"instructions", instructions, METH_NOARGS, instructions_doc},
     {"use", use, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

@@ -2,6 +2,7 @@
 #include "kernel.h"
 
 #include <math.h>
+#include <string.h>
 
 float round_to_steps(const float *values, size_t count, int most, int16_t *into)
 {
@@ -17,76 +18,92 @@ float round_to_steps(const float *values, size_t count, int most, int16_t *into)
     return largest / (float)most;
 }
 
-/* Whether a is to stand behind b. */
-static int behind(const float *scores, int64_t a, int64_t b)
+/* A number that is greater for a higher score, and of equal ones for an earlier place. */
+static uint64_t rank_of(float score, size_t place)
 {
-    return scores[a] < scores[b] || (scores[a] == scores[b] && a > b);
+    uint32_t bits;
+    score = score == 0 ? 0 : score; /* -0 is no less */
+    memcpy(&bits, &score, sizeof bits);
+    bits = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return (uint64_t)bits << 32 | (uint32_t)~place;
 }
 
-static void sift(const float *scores, int64_t *heap, size_t size, size_t at)
+static void sift(uint64_t *heap, size_t size, size_t at)
 {
-    for (;;) {
-        size_t least = at;
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < size; child++)
-            if (behind(scores, heap[child], heap[least]))
-                least = child;
-        if (least == at)
-            return;
-        int64_t moved = heap[at];
-        heap[at] = heap[least];
-        heap[least] = moved;
-        at = least;
+    uint64_t moved = heap[at];
+    for (size_t child; (child = 2 * at + 1) < size; at = child) {
+        child += child + 1 < size && heap[child + 1] < heap[child];
+        if (heap[child] >= moved)
+            break;
+        heap[at] = heap[child];
     }
+    heap[at] = moved;
 }
 
 size_t highest(const float *scores, size_t size, size_t count, int64_t *kept)
 {
-    size_t held = 0;
-    if (!count)
-        return 0;
-    for (size_t i = 0; i < size; i++) {
-        if (isnan(scores[i]))
+    uint64_t *heap = (uint64_t *)(void *)kept; /* the least of what is kept comes first */
+    size_t held = 0, i = 0;
+    for (; i < size && held < count; i++)
+        if (!isnan(scores[i]))
+            heap[held++] = rank_of(scores[i], i);
+    for (size_t at = held / 2; at-- > 0;)
+        sift(heap, held, at);
+    for (float least = -INFINITY; held && i < size; i++) {
+        if (!(scores[i] >= least)) /* nor is NaN */
             continue;
-        if (held < count) {
-            kept[held++] = (int64_t)i;
-            if (held == count)
-                for (size_t at = count / 2; at-- > 0;)
-                    sift(scores, kept, count, at);
-        } else if (scores[i] > scores[kept[0]]) {
-            kept[0] = (int64_t)i;
-            sift(scores, kept, count, 0);
-        }
+        uint64_t rank = rank_of(scores[i], i);
+        if (rank <= heap[0])
+            continue;
+        heap[0] = rank;
+        sift(heap, held, 0);
+        least = scores[(uint32_t)~heap[0]];
     }
-    if (held < count)
-        for (size_t at = held / 2; at-- > 0;)
-            sift(scores, kept, held, at);
     for (size_t last = held; last > 1; last--) {
-        int64_t least = kept[0];
-        kept[0] = kept[last - 1];
-        kept[last - 1] = least;
-        sift(scores, kept, last - 1, 0);
+        uint64_t least = heap[0];
+        heap[0] = heap[last - 1];
+        heap[last - 1] = least;
+        sift(heap, last - 1, 0);
     }
+    for (size_t at = 0; at < held; at++)
+        kept[at] = (uint32_t)~heap[at];
     return held;
 }
 
-void scale(const float *scores, size_t size, float least, const uint8_t *ranged, float *out)
+Scale scale_of(const float *scores, size_t size, float least, const uint8_t *ranged)
 {
-    float low = INFINITY, high = -INFINITY;
-    for (size_t i = 0; i < size; i++) /* NaN is neither below nor above anything */
+    enum { AT_ONCE = 8 };
+    float lows[AT_ONCE], highs[AT_ONCE], low = INFINITY, high = -INFINITY;
+    for (size_t j = 0; j < AT_ONCE; j++) {
+        lows[j] = INFINITY;
+        highs[j] = -INFINITY;
+    }
+    for (size_t i = 0; i + AT_ONCE <= size; i += AT_ONCE)
+        for (size_t j = 0; j < AT_ONCE; j++) { /* NaN is neither below nor above anything */
+            float score = !ranged || ranged[i + j] ? scores[i + j] : NAN;
+            lows[j] = score < lows[j] ? score : lows[j];
+            highs[j] = score > highs[j] ? score : highs[j];
+        }
+    for (size_t i = size - size % AT_ONCE; i < size; i++)
         if (!ranged || ranged[i]) {
             low = scores[i] < low ? scores[i] : low;
             high = scores[i] > high ? scores[i] : high;
         }
-    if (ranged && low > high) {
-        scale(scores, size, least, NULL, out);
-        return;
+    for (size_t j = 0; j < AT_ONCE; j++) {
+        low = lows[j] < low ? lows[j] : low;
+        high = highs[j] > high ? highs[j] : high;
     }
+    if (ranged && low > high)
+        return scale_of(scores, size, least, NULL);
     float range = high - low + 1e-9f;
-    float by = 1.0f / (range > least ? range : least);
-    for (size_t i = 0; i < size; i++) {
-        float between = (scores[i] - low) * by;
-        out[i] = ranged && between > 1 ? 1 : between;
-    }
+    return (Scale){low, 1.0f / (range > least ? range : least), ranged ? 1 : INFINITY};
+}
+
+void scale(const float *scores, size_t size, float least, const uint8_t *ranged, float *out)
+{
+    Scale by = scale_of(scores, size, least, ranged);
+    for (size_t i = 0; i < size; i++)
+        out[i] = scaled_by(by, scores[i]);
 }
 
 static float saturated(float count, float norm, float worth)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from echoic.partition import SEGMENT_ROWS, Partition
 from echoic.ranking import kernel
 from echoic.ranking.fuzzy import Lexicon
-from echoic.ranking.indexing import key_facet, key_term, key_words
+from echoic.ranking.indexing import key_facet, key_terms, key_words
 from echoic.ranking.layout import REACH, TEXT_WINDOW, Candidates, Floats, Layout
 from echoic.ranking.query import Query
 from echoic.text import Word, content_words, word_of
@@ -492,16 +492,13 @@ def key_scores(query: Query, places: Sequence[Candidates]) -> list[Floats] | Non
     """
     if not any(place.layout.remembers for place in places):
         return None
-    stems, named = [word.stem for word in query.words], dict[int, float]()
-    for count in range(1, min(MAX_KEY_WORDS, len(stems)) + 1):  # for each key the longest match counts
-        share = count / len(stems)
-        named |= {key_term(stems[i : i + count]): share for i in range(len(stems) - count + 1)}
+    named = key_terms([word.stem for word in query.words], MAX_KEY_WORDS)
     if not named:
         return None
     found = [find(place, np.fromiter(named, np.uint32, len(named))) for place in places]
     if not any(len(said.row) for said in found):
         return None
-    shares = np.fromiter(named.values(), np.float32, len(named))
+    shares = np.array([count / len(query.words) for count in named.values()], np.float32)
     by_row = [np.zeros(place.partition.size, np.float32) for place in places]
     for scores, said in zip(by_row, found, strict=True):
         np.maximum.at(scores, said.row, shares[said.which])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.errors import EmbeddingMismatch
-from echoic.partition import SEGMENT_ROWS, Flag, Partition, number_of
+from echoic.partition import SEGMENT_ROWS, Flag, Partition, Pieces, number_of
 from echoic.ranking import kernel
 from echoic.ranking.bm25 import is_said, word_scores
 from echoic.ranking.indexing import USER
@@ -74,7 +74,7 @@ class Channels(dict[str, Floats]):
     | text_window | BM25 and near words of a turn and its neighbours, found or not |
     | vector_own | cosine, whatever it is; NaN without a vector |
     | vector_window | cosine of the summed vector of a turn and its neighbours; NaN without its own |
-    | late | see `late`; only of the candidates passed to `look_closer` |
+    | late | see `late`; only of the candidates of `blend` |
     | answer | how well the preceding question matches (its BM25, from 0 to 1) |
     | speaker | 1 where the person whom the question names said it, or the role that "I" and "you" mean |
     | date | how near to the time the question names it was said: e^(-days / 7) |
@@ -113,7 +113,7 @@ class Channels(dict[str, Floats]):
         self.spelled = [] if query.pieces is None else words_of_pieces(query.text, query.pieces)
         """The word that each piece of the question is part of; see `words_of_pieces`."""
         self.looked_at: LookedAt | None = None
-        """The candidates of `look_closer`, once it was called."""
+        """What was compared by late interaction, once it was."""
         self.starts = np.array([0, *accumulate(place.partition.size for place in places)])
         self.sources = self._sources()
         """Memories and the turns they were learned from, numbered over all partitions; None without any."""
@@ -151,21 +151,27 @@ class Channels(dict[str, Floats]):
 
         NaN for rows whose word pieces are not known (yet).
         """
-        pieces = self.query.pieces
-        if pieces is None or not len(candidates) or not any(p.partition.tokens for p in self.places):
+        asked = self.asked_pieces()
+        if asked is None or not len(candidates):
             return None
         order = np.sort(candidates)
         by_place = [order]
         if len(self.places) > 1:
             ends = zip(self.starts.tolist(), order.searchsorted(self.starts).tolist(), strict=True)
             by_place = [order[first:end] - start for (start, first), (_, end) in pairwise(ends)]
-        weights = piece_weights(self.spelled, self.words.worth, self.query.meant)
         scores = np.empty(self.starts[-1], np.float32)
         scores.fill(_NAN)
-        closer = late(pieces, weights, self.places, by_place)
+        closer = late(*asked, self.places, by_place)
         scores[order] = closer.scores
         self["late"], self.looked_at = scores, LookedAt(order, closer)
         return scores[candidates]
+
+    def asked_pieces(self) -> tuple[Pieces, Floats] | None:
+        """The word pieces of the question with their weights; None if there are none to compare."""
+        pieces = self.query.pieces
+        if pieces is None or not any(place.partition.tokens for place in self.places):
+            return None
+        return pieces, piece_weights(self.spelled, self.words.worth, self.query.meant)
 
     def _add(self, name: str, parts: Sequence[Floats] | None) -> None:
         if parts is not None:
@@ -173,8 +179,10 @@ class Channels(dict[str, Floats]):
 
     def _sources(self) -> Pairs | None:
         found = [place.sources for place in self.places]
-        if not any(pairs.memories.size for pairs in found):
+        if not any(len(pairs.memories) for pairs in found):
             return None
+        if len(found) == 1:
+            return found[0]
         return Pairs(
             self._counted([pairs.memories for pairs in found]),
             self._counted([pairs.turns for pairs in found]),
@@ -264,13 +272,10 @@ class Channels(dict[str, Floats]):
     def _add_flags(self) -> None:
         query, places = self.query, self.places
         self["length"] = joined([place.layout.fullness for place in places])
-        given = [(place.layout.asking, place.partition.size) for place in places]
-        if any(asking is not None for asking, _ in given):
-            self["asking"] = joined([np.zeros(n, np.float32) if a is None else a for a, n in given])
-        rows = self._counted([place.layout.keyed for place in places])
-        if len(rows):
-            self["keyed"] = np.zeros(self.starts[-1], np.float32)
-            self["keyed"][rows] = 1
+        for name in ("asking", "keyed"):
+            given = [(getattr(place.layout, name), place.partition.size) for place in places]
+            if any(marked is not None for marked, _ in given):
+                self[name] = joined([np.zeros(n, np.float32) if m is None else m for m, n in given])
         wanted = {
             "when": (Flag.TIME, query.asks_when),
             "many": (Flag.NUMBER, query.asks_many),

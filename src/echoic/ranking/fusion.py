@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from echoic.ranking import kernel
-from echoic.ranking.channels import FINDING, Channels
+from echoic.ranking.channels import FINDING, Channels, LookedAt
+from echoic.ranking.late_interaction import ASKING, ECHO, SAME, WINDOW, Closer, shares
 from echoic.ranking.layout import Floats, Mask, Pairs, Rows
 
 Fused = NDArray[np.floating]
@@ -34,7 +36,7 @@ class Shared:
         """Assign each memory to its best source turn, of equals the later; NaN counts as least."""
         found = ~np.isnan(fused[pairs.memories])
         memories, turns = pairs.memories[found], pairs.turns[found]
-        scores = np.nan_to_num(fused[turns], nan=-np.inf)
+        scores = np.fmax(fused[turns], np.float32(-np.inf))
         order = np.lexsort((turns, scores, memories))
         memories, turns = memories[order], turns[order]
         last = np.ones(len(memories), np.bool_)
@@ -53,7 +55,9 @@ class Shared:
 
     def within(self, rows: Rows) -> Shared:
         """The memories that share a place with one of `rows`."""
-        here = np.isin(self.homes, rows)
+        marked = np.zeros(1 + max(self.homes.max(initial=0), rows.max(initial=0)), np.bool_)
+        marked[rows] = True
+        here = marked[self.homes]
         return Shared(self.memories[here], self.homes[here])
 
 
@@ -71,6 +75,7 @@ RRF_WEIGHTS: Mapping[str, float] = {"vector": 0.7, "text": 0.3}
 RRF_K = 60
 """As in Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion" (2009), and fixed in MongoDB."""
 _SIGNALS = ("speaker", "date", "key", "length", "asking", "answer", "when", "many", "past")
+_WEIGHED = ("late", "meaning", "own_meaning", "text", "keyed_meaning", *_SIGNALS)
 _USUAL_RANGE = 0.35
 """The least difference between the best and the worst cosine when scaling. If all rows are about as far from
 a question, the nearest is no better an answer."""
@@ -214,6 +219,8 @@ def blend(
     pairs = channels.sources if isinstance(channels, Channels) else None
     if close is None:
         close = CLOSE_IN_CALLS if isinstance(channels, Channels) and channels.in_calls else CLOSE
+    if isinstance(channels, Channels) and (order := _compiled(channels, limit, broad, close)) is not None:
+        return order
     parts = parts_of(channels, pairs)
     fused, shared, by_place = _placed(parts, channels, pairs, broad)
     first = top(by_place, max(limit, CANDIDATES))
@@ -250,6 +257,45 @@ def blend(
         np.concatenate([ahead.scores, rest.scores]),
         (*ahead.beside, *rest.beside),
     )
+
+
+def _compiled(channels: Channels, limit: int, broad: FusionWeights, close: FusionWeights) -> Order | None:
+    """`blend` by the kernel; None if words stand in for vectors, or there are no word pieces to compare."""
+    asked = channels.asked_pieces() if kernel.multiplies() else None
+    if asked is None:
+        return None
+    assert kernel.compiled is not None
+    counted, axes, share = shares(*asked)
+    pairs, size = channels.sources, len(channels.missed)
+    sources = (None,) * 3 if pairs is None else (pairs.memories, pairs.turns, _ranged(pairs, size))
+    late, weights = np.empty(size, np.float32), (_in_order(broad), _in_order(close))
+    scored = channels["text_window"], channels["vector_window"], channels["vector_own"], channels.get("keyed")
+    what = [(place.layout.held, place.partition.tokens) for place in channels.places]
+    given = tuple(what), scored, tuple(map(channels.get, _SIGNALS)), channels.missed, sources, weights
+    pieces, how = (axes, share, WINDOW), (_USUAL_RANGE, SAME, ECHO, ASKING)
+    found = kernel.compiled.fused(*given, pieces, how, limit, CANDIDATES, late)
+    if found is None:
+        return None
+    rows, scores, beside, looked, *compared, missing = found
+    looked = np.frombuffer(looked, np.intp)
+    like = [np.frombuffer(each, np.float32).reshape(len(looked), len(counted)) for each in compared]
+    closer = Closer(counted, [like[0]], [like[1]], late[looked], missing)
+    channels["late"], channels.looked_at = late, LookedAt(looked, closer)
+    order = np.frombuffer(rows, np.intp)
+    return Order(order, np.frombuffer(scores, np.float32), beside or ((),) * len(order))
+
+
+@lru_cache(maxsize=16)
+def _in_order(weights: FusionWeights) -> Floats:
+    """[weights] As the kernel takes them."""
+    return np.array([getattr(weights, name) for name in _WEIGHED], np.float32)
+
+
+def _ranged(pairs: Pairs, size: int) -> Mask:
+    """[rows] Those by which scores are scaled: not the memories that share a place."""
+    ranged = np.ones(size, np.bool_)
+    ranged[pairs.memories] = False
+    return ranged
 
 
 def _weighed_again(
@@ -315,7 +361,7 @@ def _led(places: Rows, scores: Fused, by_row: Fused, shared: Shared | None) -> O
     members: dict[int, list[int]] = {turn: [turn] for turn in places.tolist()}
     for memory, turn in zip(here.memories.tolist(), here.homes.tolist(), strict=True):
         members[turn].append(memory)
-    worth = np.nan_to_num(by_row, nan=-np.inf)
+    worth = np.fmax(by_row, np.float32(-np.inf))
     ordered = [sorted(rows, key=lambda row: (-worth[row], row)) for rows in members.values()]
     return Order(np.array([rows[0] for rows in ordered]), scores, tuple(tuple(rows[1:]) for rows in ordered))
 
@@ -329,10 +375,7 @@ def _missed(channels: Mapping[str, Floats]) -> Mask:
 
 def parts_of(channels: Mapping[str, Floats], pairs: Pairs | None = None) -> dict[str, Floats]:
     """[rows] of each weighed part, by the names of `FusionWeights`."""
-    ranged = None
-    if pairs is not None:
-        ranged = np.ones(len(channels["text_window"]), np.bool_)
-        ranged[pairs.memories] = False
+    ranged = None if pairs is None else _ranged(pairs, len(channels["text_window"]))
     compiled = kernel.compiled is not None and isinstance(channels, Channels)
     parts = (_compiled_parts(channels, ranged) if compiled else None) or _scaled_parts(channels, ranged)
     for name in _SIGNALS:

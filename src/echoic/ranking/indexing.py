@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from echoic.partition import ITEM, MEMORY, TURN, Entry, Flag, number_of
@@ -195,17 +195,23 @@ def key_facet(words: Iterable[Word]) -> Word:
 
     In any order and form ("name of my dog" names dog_name); its count is 0 too.
     """
-    facet = _key_facet({word.stem for word in words})
+    facet = KEY_FACET + " ".join(sorted({word.stem for word in words}))
     return Word(facet, facet, ())
 
 
-def key_term(stems: Collection[str]) -> int:
-    """The number of the `key_facet` of words with these stems."""
-    return zlib.crc32(_key_facet(stems).encode())
+def key_terms(stems: Sequence[str], most: int) -> dict[int, int]:
+    """The numbers of the `key_facet`s of up to `most` neighbouring words, with how many words each takes.
 
-
-def _key_facet(stems: Collection[str]) -> str:
-    return KEY_FACET + " ".join(sorted(set(stems)))
+    Of one that is named twice, the longer naming counts.
+    """
+    # the bytes of words are in the order of the words
+    coded, begun = [stem.encode() for stem in stems], zlib.crc32(KEY_FACET.encode())
+    found = {zlib.crc32(one, begun): 1 for one in coded}
+    for count in range(2, min(most, len(coded)) + 1):
+        for first in range(len(coded) - count + 1):
+            words = sorted({*coded[first : first + count]})
+            found[zlib.crc32(b" ".join(words), begun)] = count
+    return found
 
 
 def speaker_of_facet(facet: str) -> tuple[int, tuple[str, ...]]:

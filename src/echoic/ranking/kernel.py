@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 VARIABLE: Final = "ECHOIC_KERNEL"
-INTERFACE: Final = 3
+INTERFACE: Final = 4
 """Version of the functions' signatures; the package has the same number."""
 OFF: Final = frozenset({"off", "0", "no", "false"})
 

@@ -64,12 +64,13 @@ def vector_without(words: Sequence[str], pieces: Pieces, left_out: frozenset[str
 
 def words_of_pieces(text: str, pieces: Pieces) -> list[str]:
     """The word each piece is part of, as written; "" for punctuation."""
-    words = ((*found.span(), found.group()) for found in _WORD.finditer(text))
+    words = _WORD.finditer(text)
     of_pieces: list[str] = []
     start, end, word = 0, 0, ""
     for first, last in pieces.spans:
         while end <= first:
-            start, end, word = next(words, (0, sys.maxsize, ""))
+            found = next(words, None)
+            (start, end), word = ((0, sys.maxsize), "") if found is None else (found.span(), found.group())
         of_pieces.append(word if start <= first and last <= end else "")
     return of_pieces
 
@@ -98,8 +99,8 @@ WINDOW = np.array([0.6, 0.7, 0.8, 0.9, 1.0, 0.8, 0.7, 0.6, 0.5], np.float32)
 """Discounts for pieces of the turns 4, 3, 2, 1 before, of the turn itself, and of the turns 1, 2, 3, 4 after.
 Six shapes that reach four turns back lay within 0.4 points of R@10."""
 
-_ASKING = int(Flag.ASKING)
-_SAME, _ECHO = 0.97, np.float32(0.5)
+ASKING = int(Flag.ASKING)
+SAME, ECHO = 0.97, np.float32(0.5)
 """The similarity from which a question repeats the query, and its discount then."""
 
 _OFFSETS = np.arange(-REACH, REACH + 1)
@@ -116,9 +117,9 @@ class Closer(NamedTuple):
     pieces: Rows
     """The pieces of the question with a weight above 0."""
     own: list[Floats]
-    """By partition, [candidates, pieces], -1 to 1: to the row itself; NaN if not known."""
+    """By partition or of all, [candidates, pieces], -1 to 1: to the row itself; NaN if not known."""
     likeness: list[Floats]
-    """By partition, [candidates, pieces]: to the row and its neighbours."""
+    """Likewise, [candidates, pieces]: to the row and its neighbours."""
     scores: Floats
     """[candidates of all partitions] Weighted mean similarity, -1 to 1; NaN if not known."""
     missing: int
@@ -130,13 +131,19 @@ def late(pieces: Pieces, weights: Floats, places: Sequence[Candidates], candidat
 
     `weights` is [pieces], not all 0.
     """
-    counted = weights.nonzero()[0]
-    axes, share = pieces.axes.take(counted, 0), weights.take(counted)
-    share /= np.add.reduce(share)
+    counted, axes, share = shares(pieces, weights)
     found = [_likeness(axes, share, place, rows) for place, rows in zip(places, candidates, strict=True)]
     scores = found[0].scores if len(found) == 1 else np.concatenate([each.scores for each in found])
     own, likeness = [each.own for each in found], [each.likeness for each in found]
     return Closer(counted, own, likeness, scores, sum(each.missing for each in found))
+
+
+def shares(pieces: Pieces, weights: Floats) -> tuple[Rows, Floats, Floats]:
+    """The pieces with a weight above 0, their axes, and the share of the weights that each has."""
+    counted = weights.nonzero()[0]
+    axes, share = pieces.axes.take(counted, 0), weights.take(counted)
+    share /= np.add.reduce(share)
+    return counted, axes, share
 
 
 class _Found(NamedTuple):
@@ -185,8 +192,8 @@ def _compiled_likeness(axes: Floats, share: Floats, place: Candidates, rows: Row
     layout, count = place.layout, len(rows)
     own, likeness = np.empty((2, count, len(axes)), np.float32)
     scores = np.empty(count, np.float32)
-    at = layout.slot_of, layout.row_at, layout.head, layout.flags, _ASKING
-    how = WINDOW, _SAME, _ECHO, own, likeness, scores
+    at = layout.slot_of, layout.row_at, layout.head, layout.flags, ASKING
+    how = WINDOW, SAME, ECHO, own, likeness, scores
     missing = kernel.compiled.likeness(place.partition.tokens, rows, *at, axes, share, *how)
     return _Found(own, likeness, scores, missing)
 
@@ -195,8 +202,8 @@ def _hush(likeness: Floats, share: Floats, place: Candidates, rows: Rows) -> Non
     """Lower the similarity of rows that ask the same question, also for the turns beside them."""
     asking = np.flatnonzero(place.layout.flags[rows] & Flag.ASKING)
     if len(asking):
-        echoes = asking[likeness[asking] @ share >= _SAME]
-        likeness[echoes] *= _ECHO
+        echoes = asking[likeness[asking] @ share >= SAME]
+        likeness[echoes] *= ECHO
 
 
 def _of_rows(axes: Floats, place: Candidates, rows: Rows) -> Floats:

@@ -265,10 +265,10 @@ class Layout:
     """Whether any speaker is called by name, rather than "user" or "agent"."""
     among_people: bool | None
     """Whether all speakers of turns are called by name; None without turns."""
-    keyed: NDArray[np.intp]
-    """Rows of values under a key."""
+    keyed: Floats | None
+    """[rows] 1 for values under a key, else 0; None without any."""
     asking: Floats | None
-    """None if no row asks."""
+    """[rows] 1 where a row asks, else 0; None if no row does."""
     fullness: Floats
     """[rows] Characters up to 200, over 200; 1 for a memory, which is brief because it was distilled."""
     of_agent: Floats
@@ -280,6 +280,8 @@ class Layout:
     """Current memories, and the turns here that they were learned from."""
     outdated: Pairs
     """The same of memories that no longer hold."""
+    said_before: frozenset[int]
+    """The turns in `outdated`."""
     held: Any
     """What the kernel takes of this; see `kernel.hold`."""
 
@@ -323,8 +325,8 @@ class Layout:
             + self.speakers.nbytes
             + self.said_at.nbytes
         )
-        by_row += 3 * self.memories.nbytes + 5 * self.fullness.nbytes
-        by_row += sum(rows.nbytes for rows in (self.turns, self.slots, self.asked, self.answered, self.keyed))
+        by_row += 3 * self.memories.nbytes + 6 * self.fullness.nbytes
+        by_row += sum(rows.nbytes for rows in (self.turns, self.slots, self.asked, self.answered))
         by_row += sum(pairs.memories.nbytes + pairs.turns.nbytes for pairs in (self.sources, self.outdated))
         return by_row + 3 * self.lengths.nbytes + self.pairs.nbytes
 
@@ -350,12 +352,11 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
     window_lengths[:head] = np.correlate(lengths[:head], TEXT_WINDOW, "same") if head else 0
     by_row = lengths.take(slot_of), window_lengths.take(slot_of)
     holding, at = findable & ~past, (slot_of, row_at, by_row[0], window_lengths)
-    learned = Sources.of(partition)
-    sources = learned.among(holding, holding)
+    learned, memories = Sources.of(partition), rows["kind"] == MEMORY
+    sources, outdated = learned.among(holding, holding), learned.among(past & memories, holding)
     own = _by_themselves(sources, len(rows))
     asked, answered = _answered(turns[flags[turns] & Flag.QUESTION != 0], slot_of, row_at)
     norms = _window_norms(flags, turns, slots, pairs, width)
-    memories, asking = rows["kind"] == MEMORY, flags & Flag.ASKING != 0
     return Layout(
         revision=partition.revision,
         slot_of=slot_of,
@@ -379,15 +380,16 @@ def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:
         remembers=bool(memories.any()),
         persons=bool((~np.isin(rows["speaker"], _NO_PERSONS, kind="sort")).any()),
         among_people=_among_people(rows["speaker"][findable & (rows["kind"] == TURN)]),
-        keyed=np.flatnonzero(flags & Flag.KEYED),
-        asking=asking.astype(np.float32) if asking.any() else None,
+        keyed=_marked(flags, Flag.KEYED),
+        asking=_marked(flags, Flag.ASKING),
         fullness=_fullness(rows, memories),
         of_agent=((rows["speaker"] == number_of(AGENT)) & ~memories).astype(np.float32),
         of_memory=memories.astype(np.float32),
         pairs=pairs,
         sources=sources,
-        outdated=learned.among(past & memories, holding),
-        held=kernel.hold(head, *at, turns, slots, norms, asked, answered),
+        outdated=outdated,
+        said_before=frozenset(outdated.turns.tolist()),
+        held=kernel.hold(head, *at, turns, slots, norms, asked, answered, flags),
     )
 
 
@@ -404,6 +406,11 @@ def _by_themselves(sources: Pairs, size: int) -> Mask | None:
     own = np.ones(size, np.bool_)
     own[sources.memories] = False
     return own
+
+
+def _marked(flags: NDArray[np.uint8], flag: Flag) -> Floats | None:
+    marked = flags & flag != 0
+    return marked.astype(np.float32) if marked.any() else None
 
 
 def _fullness(rows: NDArray[np.void], memories: Mask) -> Floats:

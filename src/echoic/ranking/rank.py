@@ -202,14 +202,15 @@ def _asks_back(query: Query) -> bool:
 def _outdated(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]]) -> dict[int, tuple[int, ...]]:
     """By hit, which `rows` begin: see `RankedRow.outdated`."""
     query = channels.query
-    if not any(len(place.layout.outdated.turns) for place in channels.places):
+    if not any(place.layout.said_before for place in channels.places):
         return {}
     if query.vector is None or query.include_past or query.spans or _asks_back(query):
         return {}
     found: dict[int, tuple[int, ...]] = {}
+    every = [*rows.tolist(), *(row for others in beside for row in others)]
     for start, place in zip(channels.starts.tolist(), channels.places, strict=False):
         pairs, vectors = place.layout.outdated, place.partition.vectors
-        if not len(pairs.turns) or not vectors.shape[1]:
+        if not vectors.shape[1] or place.layout.said_before.isdisjoint(row - start for row in every):
             continue
         hits = [
             (lead - start, *(row - start for row in others))
@@ -219,7 +220,9 @@ def _outdated(channels: Channels, rows: Rows, beside: Sequence[Sequence[int]]) -
         last = max((hit for row, hit in hit_of.items() if place.layout.memories[row]), default=0)
         if not last:
             continue  # what replaces a turn is a memory behind it
-        here = np.isin(pairs.turns, list(hit_of))
+        marked = np.zeros(len(vectors), np.bool_)
+        marked[list(hit_of)] = True
+        here = marked[pairs.turns]
         memories, turns = pairs.memories[here].tolist(), pairs.turns[here].tolist()
         if not any(hit_of[turn] < last for turn in turns):
             continue

@@ -157,9 +157,9 @@ def hits_of(rows: Rows, beside: Sequence[Sequence[int]]) -> Hits:
     """The rows of an order, each followed by those that share its place."""
     if not any(beside):
         return Hits(rows, np.arange(len(rows)))
-    shared = [(row, place) for place, others in enumerate(beside) for row in others]
-    more = np.array(shared, np.intp).reshape(-1, 2)
-    return Hits(np.concatenate([rows, more[:, 0]]), np.concatenate([np.arange(len(rows)), more[:, 1]]))
+    more = [row for others in beside for row in others]
+    shared = [place for place, others in enumerate(beside) for _ in others]
+    return Hits(np.array([*rows.tolist(), *more], np.intp), np.array([*range(len(rows)), *shared], np.intp))
 
 
 TURN_ANSWERS = 0.5

@@ -44,6 +44,9 @@ class KeptChannels(Channels):
         self.sources = channels.sources
         self.among_people, self.in_calls = channels.among_people, channels.in_calls
 
+    def asked_pieces(self) -> None:
+        """None: everything was compared."""
+
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] As `Channels.look_closer`; None without word pieces."""
         return None if self._closer is None else self._closer[candidates]
