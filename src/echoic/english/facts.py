@@ -13,9 +13,11 @@ from typing import Final
 from echoic.english import names, phrases
 from echoic.english.lexicon import (
     AUXILIARIES,
+    DAYS,
     FIRMS,
     FUNCTION,
     GIVEN,
+    MONTHS,
     PLACE_WORDS,
     PLACES,
     TITLES,
@@ -397,6 +399,11 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 )
 
 
+_NAMING: Final = frozenset("call calls called calling bless named titled play plays played lost buried".split())
+"""Words before "me brother Paul", "my lady Ann" that make it a name or a blessing."""
+_WHEN: Final = frozenset("yesterday today tomorrow tonight please here there now too instead again".split())
+_NAME_WORDS: Final = 3
+"""The most words of a name with "'s"."""
 # Relations that ended: a pet that died, a partner who left.
 _GONE: Final = pattern("facts.gone")
 _PARTNERS: Final = words("facts.partners")
@@ -421,12 +428,41 @@ def kin_named(spot: Spot) -> RuleReading | None:
 
 def kin_beside(spot: Spot) -> RuleReading | None:
     """A name beside the relation: "my wife Ana and I"."""
-    found = names.known_or_capital(spot.said, spot.at)
-    if found is None or not (_goes_on(spot, found.end) or spot.said.gap(found.end)):
+    found = _beside(spot)
+    if found is None:
         return None
     if _relation(spot) in _PARTNERS and spot.said.match(_PARTED, found.end):
         return None
     return one(found, lambda text: hear_of(_relation(spot), text))
+
+
+def _beside(spot: Spot) -> Value | None:
+    """The name of somebody directly behind the relation, also one with "'s": "my son Tom's got asthma"."""
+    said, at = spot.said, spot.at
+    before = said.low(said.at[spot.match.start()] - 1)
+    if said.gap(at) or before in _NAMING or (said.low(at) in PLACES and said.low(at) not in GIVEN):
+        return None
+    owner = _with_clitic(said, at)
+    found = names.known_or_capital(said, at) if owner is None else owner
+    if found is None or not PEOPLE.isdisjoint(fold(found.text).split()):
+        return None
+    low, start = said.low(found.end), said.at[spot.match.start()]
+    known = said.low(at) in GIVEN and found.end == at + 1
+    sure = said.low(at) in GIVEN or said.gap(start) or before in CONNECTING  # "my kid Cudi tickets"
+    goes_on = _goes_on(spot, found.end) if sure else low in FUNCTION or low in _THEIR_VERBS
+    return found if owner or known or goes_on or said.gap(found.end) or low in _WHEN else None
+
+
+def _with_clitic(said: Sentence, at: int) -> Value | None:
+    """A name that ends with "'s", which is no part of it."""
+    end = next((index + 1 for index in range(at, at + _NAME_WORDS) if said.low(index).endswith("'s")), None)
+    if end is None or any(said.gap(index) for index in range(at + 1, end)):
+        return None
+    last = said.tokens[end - 1]
+    bare = replace(last, text=last.text[:-2], low=last.low[:-2])
+    cut = replace(said, tokens=(*said.tokens[at : end - 1], bare))
+    found = names.known_or_capital(cut, 0)
+    return Value(found.text, end) if found and found.end == len(cut) else None
 
 
 def kin_apart(spot: Spot) -> RuleReading | None:
@@ -500,10 +536,8 @@ def child_named(spot: Spot) -> RuleReading | None:
 
 
 def child_beside(spot: Spot) -> RuleReading | None:
-    found = names.known_or_capital(spot.said, spot.at)
-    if found is None or not _goes_on(spot, found.end):
-        return None
-    return one(found, lambda text: _child(text, spot.group("kin").split()[-1]))
+    found = _beside(spot)
+    return one(found, lambda text: _child(text, spot.group("kin").split()[-1])) if found else None
 
 
 def _child(name: str, kind: str) -> SelfStatement:
@@ -554,15 +588,17 @@ def _any_name(spot: Spot) -> Value | None:
 
 def pet_beside(spot: Spot) -> RuleReading | None:
     said, at = spot.said, spot.at
-    found = names.known_or_capital(said, at)
+    owner = _with_clitic(said, at)
+    found = owner or names.known_or_capital(said, at)
     if found is None and said.cased:
-        capital = at < len(said) and said.tokens[at].capital and said.low(at) not in FUNCTION
+        dated = said.low(at) in DAYS or said.low(at) in MONTHS
+        capital = at < len(said) and said.tokens[at].capital and said.low(at) not in FUNCTION and not dated
         found = Value(said.tokens[at].text, at + 1) if capital else None
     elif found is None and not wordlike(said.low(at)) and said.low(at + 1) in _THEIR_VERBS:
         found = names.stated(said, at)
     if found is None or said.match(_GONE, found.end):
         return None
-    if not (_goes_on(spot, found.end) or said.gap(found.end)):
+    if not (owner or _goes_on(spot, found.end) or said.gap(found.end) or said.low(found.end) in _WHEN):
         return None
     return one(found, lambda text: _pet(text, spot.group("kind")))
 

@@ -355,7 +355,7 @@ class _Passage:
     def _keep(self, rule: Rule, spot: Spot, reading: RuleReading) -> int | None:
         """Add a rule's result unless the sentence retracts it; returns where it ended."""
         said = self._said
-        asked = rule.request or self._requested
+        asked = rule.request or rule.presumed or self._requested
         denied = spot.match.groupdict().get("no") is not None
         conditioned = self._conditioned(spot, reading, denied=denied)
         if conditioned is None:
