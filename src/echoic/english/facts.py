@@ -264,6 +264,7 @@ _MOVED_ONCE: Final = re.compile(
     r"(?:back )?in (?:19|20)[0-9]{2} |(?:[a-z0-9]{1,12} ){1,3}years? ago |(?:when|as a) "
 )
 _SUPPLIERS: Final = (words("facts.suppliers") | FIRMS) - PLACES
+_NOT_PEOPLE: Final = (PLACES | _SUPPLIERS) - GIVEN
 _WAYS: Final = tuple(f"{way} to " for way in "back over out down up".split())
 
 
@@ -399,8 +400,8 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 )
 
 
-_NAMING: Final = frozenset("call calls called calling bless named titled play plays played lost buried".split())
-"""Words before "me brother Paul", "my lady Ann" that make it a name or a blessing."""
+_NAMING: Final = frozenset("call calls called calling bless titled play plays played lost buried".split())
+"""Words before "me brother Paul" that make it a name, a blessing or a part, or tell of a death."""
 _WHEN: Final = frozenset("yesterday today tomorrow tonight please here there now too instead again".split())
 _NAME_WORDS: Final = 3
 """The most words of a name with "'s"."""
@@ -440,14 +441,16 @@ def _beside(spot: Spot) -> Value | None:
     """The name of somebody directly behind the relation, also one with "'s": "my son Tom's got asthma"."""
     said, at = spot.said, spot.at
     before = said.low(said.at[spot.match.start()] - 1)
-    if said.gap(at) or before in _NAMING or (said.low(at) in PLACES and said.low(at) not in GIVEN):
+    if said.gap(at) or before in _NAMING or said.low(at) in _NOT_PEOPLE:
         return None
     owner = _with_clitic(said, at)
     found = names.known_or_capital(said, at) if owner is None else owner
+    if found is None and said.low(at) in GIVEN:  # "my uncle chidi nwosu"
+        found = names.stated(said, at)
     if found is None or not PEOPLE.isdisjoint(fold(found.text).split()):
         return None
     low, start = said.low(found.end), said.at[spot.match.start()]
-    known = said.low(at) in GIVEN and found.end == at + 1
+    known = said.low(at) in GIVEN and (found.end == at + 1 or not said.cased)
     sure = said.low(at) in GIVEN or said.gap(start) or before in CONNECTING  # "my kid Cudi tickets"
     goes_on = _goes_on(spot, found.end) if sure else low in FUNCTION or low in _THEIR_VERBS
     return found if owner or known or goes_on or said.gap(found.end) or low in _WHEN else None
@@ -487,6 +490,18 @@ def kin_apart(spot: Spot) -> RuleReading | None:
     return RuleReading((_apart(spot, before.text),), spot.at)
 
 
+def kin_told(spot: Spot) -> RuleReading | None:
+    """A name that "that's my husband" follows: "me, Josh, that's my husband", not "sorry, Dave, that's …"."""
+    said, start = spot.said, spot.said.at[spot.match.start()]
+    ends = said.gap(spot.at) or said.low(spot.at) in _LISTING or said.low(spot.at) in _THEIRS
+    found = names.known_or_capital(said, start - 1) if start > 1 else None
+    if not ends or found is None or found.end != start or said.low(start - 2) not in _POINTING:
+        return None
+    if said.low(start - 1) in _NOT_PEOPLE:
+        return None
+    return RuleReading((_apart(spot, found.text),), spot.at)
+
+
 def _apart(spot: Spot, name: str) -> SelfStatement:
     kin = spot.group("kin")
     return _child(name, kin.split()[-1]) if kin in _CHILD else hear_of(_relation(spot), name)
@@ -495,6 +510,36 @@ def _apart(spot: Spot, name: str) -> SelfStatement:
 def _goes_on(spot: Spot, end: int) -> bool:
     low = spot.said.low(end)
     return low in FUNCTION or low in _THEIR_VERBS or low.endswith(("s", "ed"))
+
+
+def who_is_meant(said: Sentence, before: Sentence | None) -> Sentence:
+    """`said` with the name of whom it or the sentence `before` speaks behind the relation at its end: "Ian'll
+    drive me, my son.", "Dom's vegan. My boyfriend." Unchanged if others are named.
+    """
+    found = _RELATION_LAST.search(said.line)
+    start = said.at.get(found.start()) if found else None
+    if found is None or start is None or said.question or not said.gap(start):
+        return said
+    led = all(token.low in CONNECTING for token in said.tokens[:start])
+    telling = before if led else replace(said, tokens=said.tokens[:start])
+    name = _whom_it_tells_of(telling) if telling and not telling.question else None
+    if name is None:
+        return said
+    return replace(said, tokens=(*said.tokens, *_IS_CALLED, name))
+
+
+def _whom_it_tells_of(said: Sentence) -> Token | None:
+    """The name that a sentence begins with, if it names nobody else, and nobody who has died."""
+    first, behind = said.tokens[0], said.low(1)
+    low, _, clitic = first.low.partition("'")
+    others = {token.low.partition("'")[0] for token in said.tokens[1:]}
+    capital = said.cased and any(token.capital and token.low not in FUNCTION for token in said.tokens[1:])
+    if low not in GIVEN or first.quoted or said.gap(1) or capital:
+        return None
+    does = clitic or behind in AUXILIARIES or behind.endswith(("s", "ed")) or behind in _THEIR_VERBS
+    if not does or others & (GIVEN | PEOPLE | _DEAD):
+        return None
+    return replace(first, text=first.text[: len(low)], low=low)
 
 
 def who_is_called(said: Sentence, before: Sentence | None) -> Sentence:
@@ -636,9 +681,15 @@ def one_pet(spot: Spot) -> RuleReading | None:
 
 _CHILD: Final = frozenset(source("facts.child").split("|"))
 _LISTING: Final = frozenset("and or please".split())
+_POINTING: Final = frozenset("and me with by from to for it's its is does or him her".split())
+"""Words before a name that is not spoken to."""
+_DEAD: Final = frozenset("died dead passed gone lost late buried funeral".split())
 _CALLED_SO: Final = pattern("facts.called_so")
 _RELATED_TO_ME: Final = pattern("facts.introduced")
 _BETWEEN: Final = pattern("facts.between")
+_RELATION_LAST: Final = re.compile(
+    rf"(?<![a-z'])(?:my|our) (?:{source('facts.kin')}|{source('facts.child')}) $"
+)
 _NEAR_PRONOUN: Final = 3
 """Words of a sentence before a pronoun that means somebody in the sentence before: "and she's called"."""
 _IS_CALLED: Final = tuple(Token(word, word, gap=False, quoted=False) for word in ("is", "called"))
