@@ -440,8 +440,11 @@ def kin_beside(spot: Spot) -> RuleReading | None:
 def _beside(spot: Spot) -> Value | None:
     """The name of somebody directly behind the relation, also one with "'s": "my son Tom's got asthma"."""
     said, at = spot.said, spot.at
-    before = said.low(said.at[spot.match.start()] - 1)
-    if said.gap(at) or before in _NAMING or said.low(at) in _NOT_PEOPLE:
+    start = said.at[spot.match.start()]
+    before = said.low(start - 1)
+    leads = said.gap(start) or before in CONNECTING
+    # behind a comma may be somebody who is spoken to: "send it to my sister, Tom"
+    if before in _NAMING or said.low(at) in _NOT_PEOPLE or (said.gap(at) and not leads):
         return None
     owner = _with_clitic(said, at)
     found = names.known_or_capital(said, at) if owner is None else owner
@@ -449,9 +452,9 @@ def _beside(spot: Spot) -> Value | None:
         found = names.stated(said, at)
     if found is None or not PEOPLE.isdisjoint(fold(found.text).split()):
         return None
-    low, start = said.low(found.end), said.at[spot.match.start()]
+    low = said.low(found.end)
     known = said.low(at) in GIVEN and (found.end == at + 1 or not said.cased)
-    sure = said.low(at) in GIVEN or said.gap(start) or before in CONNECTING  # "my kid Cudi tickets"
+    sure = said.low(at) in GIVEN or leads  # "my kid Cudi tickets"
     goes_on = _goes_on(spot, found.end) if sure else low in FUNCTION or low in _THEIR_VERBS
     return found if owner or known or goes_on or said.gap(found.end) or low in _WHEN else None
 

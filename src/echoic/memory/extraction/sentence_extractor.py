@@ -328,9 +328,7 @@ _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
 """Share of a clause's content words from which what the rules extracted covers it."""
-_MORE = 2
-"""Content words from which a clause tells more of somebody than their name."""
-_RELATIVES = content_stems(" ".join(_OTHERS))
+_RELATIVES = content_stems(" ".join(("name named called", *_OTHERS)))
 _REASONS = frozenset("because cause cos cuz since as so".split())
 """Words that begin a reason: "not the ninth, the tenth, because I'm away"."""
 _MEANING = frozenset("mean meant".split())
@@ -346,7 +344,7 @@ without what is said around it, too."""
 _EVEN = 0.5
 """The least likelihood, with what is said around it, of a clause that suffices by itself."""
 _LEAST = 0.1
-"""The least likelihood of a clause whose words alone tell that it is one: "my mum's a vegan"."""
+"""The least likelihood of a clause whose words alone tell that it is a statement: "my mum's a vegan"."""
 _ALWAYS_BELIEVED = re.compile(
     r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)(?::|\Z)|(?:note|avoid_topic|requirement):"
 )
@@ -491,11 +489,13 @@ _LETTERS: Final = re.compile(r"\b[a-z](?:[ ,.]+[a-z]\b){2,}", re.IGNORECASE)
 
 
 def _only_names(named: str, clause: Clause) -> bool:
-    """Whether `clause` tells little more than whom the speaker has, which `named` holds: "my son Tom has
-    asthma" does.
+    """Whether `clause` tells no more than whom the speaker has, which `named` holds: "my son Tom", but not
+    "my son Tom has asthma".
     """
-    more = content_stems(clause.text) - content_stems(named) - _RELATIVES
-    return _says(named, clause) and len(more) < _MORE and not of_theirs(clause)
+    if not named:
+        return False
+    more = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
+    return more <= content_stems(named) | _RELATIVES
 
 
 def _says(heard: str, clause: Clause) -> bool:
@@ -577,7 +577,7 @@ def _changes(
             if contrast.kind != "name" or any(_has(contrast.right, held, here) for held in known):
                 continue  # alone it says nothing; "Mrs Adeyemi, not Folake" does
         denied = [held for held in known if _is_denied_by(one.clause, held)]
-        unlikely = read.likely < (_DISBELIEVED if one.heard else by.floor)
+        unlikely = read.likely < (_DISBELIEVED if one.heard else by.floor) and not _is_certain(read)
         unread = unlikely or of_listener(one.clause) or _overtaken(said[at : at + 2], by)
         if unread and not denied:
             continue
@@ -611,8 +611,13 @@ def _is_statement(read: Read, by: Weights) -> bool:
     A turn of a call goes from one thing to another: what stands beside a clause need not tell anything of
     it, and may take a part of its likelihood, but not most of it.
     """
-    certain = max(read.likely, read.alone) >= _LEAST and of_theirs(read.clause)
-    return certain or read.likely >= by.keep or (read.likely >= _EVEN and read.alone >= by.keep)
+    even = read.likely >= _EVEN and read.alone >= by.keep
+    return even or read.likely >= by.keep or _is_certain(read)
+
+
+def _is_certain(read: Read) -> bool:
+    """Whether the words of a clause alone tell that it states something of the speaker's own people."""
+    return max(read.likely, read.alone) >= _LEAST and of_theirs(read.clause)
 
 
 def _contrast(clause: Clause) -> _Contrast | None:
