@@ -62,6 +62,10 @@ def test_what_a_user_says_of_themselves_names_nobody_else():
         "grew up as an only child",
         "prefers a quiet room",
         "has a cat called Mother",
+        "Nan bread is what I like",
+        "you can call me grandpa joe",
+        "they've made me manager",
+        "my dog Bertie's on insulin",
     ):
         assert not is_dropped("drop", None, text), text
     for text in (
@@ -69,6 +73,11 @@ def test_what_a_user_says_of_themselves_names_nobody_else():
         "our neighbour plays drums",
         "The user has two kids",
         "her ex-husband",
+        "Dad can't have grapefruit",
+        "just me brother and his dog",
+        "The missus is allergic to bee stings",
+        "my grandads diabetic",
+        "I'm her carer",
     ):
         assert is_dropped("drop", None, text), text
     assert not is_dropped("adults", None, "my older brother snores")

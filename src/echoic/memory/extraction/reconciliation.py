@@ -54,26 +54,26 @@ _KIN: Final = (
 )
 
 
-_BARE: Final = "mam|mummy|mum|mom|daddy|dad|nana|nan(?! bread)|gran|granny|grandma|grandad|granddad|grandpa"
-"""Words for relatives that stand without "my"."""
+_ALONE: Final = (
+    r"(?:(?:\A|\b(?:and|but|so) )(?:mam|mummy|mum|mom|daddy|dad|nana|nan(?! bread)|gran|granny|grandma|"
+    r"grandad|granddad|grandpa)|\bthe (?:missus|wife|husband))(?:'?s|'ll|'d)?"
+)
+"""Relatives that are named without "my": "Dad can't have nuts", "the wife's a nurse"."""
 
 
 @cache
 def _about(rule: ThirdParties) -> re.Pattern[str]:
     """References to other people: "my sister", "the user's boss", "has a daughter"."""
     family = _YOUNG if rule == "adults" else f"{_YOUNG}|(?:{_KIN})s?|(?:ex-?)?(?:{source('facts.kin')})s?"
-    first = (
-        ""
-        if rule == "adults"
-        else rf"|(?:(?:\A|\b(?:and|but|so|me) )(?:{_BARE})|\bthe (?:missus|wife|husband))(?:'?s|'ll|'d)?"
-    )
+    alone = "" if rule == "adults" else f"|{_ALONE}"
     others = family if rule == "adults" else f"{family}|(?:{source('facts.others')})s?"
     between = r"(?:(?!called|named)[\w'-]+ ){0,2}?"
     return re.compile(
-        rf"(?:\b(?:(?:(?:my|our|their|his|her|[a-z]+'s) {between}|me )(?:{others})"
+        rf"(?:\b(?:(?:my|our|their|his|her|[a-z]+'s) {between}(?:{others})"
+        rf"|(?<!call )(?<!calls )me (?:{family})"
         rf"|(?:has|have|had|got|i've|we've) (?:an? |some |[0-9]+ |(?:one|two|three|four|five|six) )?"
         rf"{between}(?:{family})"
-        rf"|(?:mother|father|mum|mom|dad|parent)s? (?:of|to)|pregnant|expecting twins){first})\b"
+        rf"|(?:mother|father|mum|mom|dad|parent)s? (?:of|to)|pregnant|expecting twins){alone})\b"
         r"(?! tongue|'s (?:appointment|surgery|office|note|orders))"
     )
 
