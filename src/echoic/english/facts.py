@@ -402,6 +402,8 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 
 _NAMING: Final = frozenset("call calls called calling bless titled play plays played lost buried".split())
 """Words before "me brother Paul" that make it a name, a blessing or a part, or tell of a death."""
+_GIVING: Final = frozenset("get got give gave buy bought send sent order ordered owe make made".split())
+_BEING: Final = frozenset("got allergic diabetic coeliac celiac vegan vegetarian autistic deaf".split())
 _WHEN: Final = frozenset("yesterday today tomorrow tonight please here there now too instead again".split())
 _NAME_WORDS: Final = 3
 """The most words of a name with "'s"."""
@@ -453,8 +455,11 @@ def _beside(spot: Spot) -> Value | None:
     if found is None or not PEOPLE.isdisjoint(fold(found.text).split()):
         return None
     low = said.low(found.end)
-    known = said.low(at) in GIVEN and (found.end == at + 1 or not said.cased)
-    sure = said.low(at) in GIVEN or leads  # "my kid Cudi tickets"
+    first = said.low(at).removesuffix("'s")
+    known = first in GIVEN and (found.end == at + 1 or not said.cased)
+    sure = first in GIVEN or leads  # "my kid Cudi tickets"
+    if first not in GIVEN and (before in _GIVING or (owner and low not in FUNCTION | _BEING)):
+        return None  # "I got my wife Chanel for Christmas", "my dad Parkinson's nurse"
     goes_on = _goes_on(spot, found.end) if sure else low in FUNCTION or low in _THEIR_VERBS
     return found if owner or known or goes_on or said.gap(found.end) or low in _WHEN else None
 

@@ -477,6 +477,8 @@ def _is_echo(said: Sequence[Sentence], start: int, kin: str) -> bool:
     if not (said[0].question and len(said[0]) == start + 1 and len(name) >= _LEAST_NAME) or len(said) < 2:
         return False
     told = said[1].low(0)
+    if told in {"no", "not", "who"}:
+        return False
     known = name in GIVEN or (told in NUMBERS and said[0].cased and not _is_word(name))
     return known and name != kin and name not in _NO_NAMES and not said[1].question
 
@@ -498,7 +500,8 @@ def _tells_of_name(said: Sentence, start: int) -> bool:
         return False
     if clitic or said.gap(start + 1):
         return name in GIVEN and (clitic == "s" or behind.partition("'")[0] in {"he", "she"})
-    return behind in _PERSONS_DO or (name in GIVEN and behind in AUXILIARIES)
+    suits = said.low(start + 2) in {"best", "better", "for", "well", "fine"}  # "Victoria works best"
+    return (behind in _PERSONS_DO and not suits) or (name in GIVEN and behind in AUXILIARIES)
 
 
 def affirmation(asked: Sentence, said: Sequence[Sentence]) -> str:
