@@ -400,7 +400,9 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 )
 
 
-_NAMING: Final = frozenset("call calls called calling bless titled play plays played lost buried mean".split())
+_NAMING: Final = frozenset(
+    "call calls called calling bless titled play plays played lost buried mean".split()
+)
 """Words before "me brother Paul" that make it a name, a blessing or a part, or tell of a death."""
 _GIVING: Final = frozenset("get got give gave buy bought send sent order ordered owe make made".split())
 _BEING: Final = frozenset("got allergic diabetic coeliac celiac vegan vegetarian autistic deaf".split())

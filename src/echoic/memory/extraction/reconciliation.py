@@ -50,7 +50,7 @@ _YOUNG: Final = (
 
 _KIN: Final = (
     "mam|mummy|daddy|auntie|aunty|nana?|gran|grandad|granddad|parents?|grandparents?|step(?:mum|mom|mother|dad|father)|"
-    "missus|siblings?|ex"
+    "missus|hubby|(?:other|better) half|siblings?|ex"
 )
 
 
@@ -71,6 +71,7 @@ def _about(rule: ThirdParties) -> re.Pattern[str]:
     return re.compile(
         rf"(?:\b(?:(?:my|our|their|his|her|[a-z]+'s) {between}(?:{others})"
         rf"|(?<!call )(?<!calls )me (?:{family})"
+        r"|(?:my|our|me) (?:little |middle )?(?:boys?|girls?|lads?|lass(?:es)?|bairns?|youngest|eldest)"
         rf"|(?:has|have|had|got|i've|we've) (?:an? |some |[0-9]+ |(?:one|two|three|four|five|six) )?"
         rf"{between}(?:{family})"
         rf"|(?:mother|father|mum|mom|dad|parent)s? (?:of|to)|pregnant|expecting twins){alone})\b"
