@@ -379,8 +379,12 @@ _PERSONS_DO: Final = frozenset(
     """eats works lives drives likes loves hates wants takes goes says plays drinks teaches knows has can't
     won't""".split()
 )
-_NO_NAMES: Final = frozenset("pardon sorry what who which mum dad eh well yes no hello".split())
-"""Words before a question mark that are no name."""
+_NO_NAMES: Final = frozenset(
+    """pardon sorry what who which mum dad eh well yes no hello gosh blimey crikey heavens jeez goodness phew
+    wow woof mine""".split()
+)
+"""Words that begin an answer and are no name."""
+_BREEDS_END: Final = ("poo", "doodle", "ocker", "hound", "weiler")
 _LEAST_NAME: Final = 3
 _WHO: Final = re.compile(r"\b(?:who|who's|whom|name|kin|guarantor|contact|anyone|anybody|else|someone) ")
 _RELATION: Final = re.compile(
@@ -480,7 +484,8 @@ def _is_echo(said: Sequence[Sentence], start: int, kin: str) -> bool:
     if told in {"no", "not", "who"}:
         return False
     known = name in GIVEN or (told in NUMBERS and said[0].cased and not _is_word(name))
-    return known and name != kin and name not in _NO_NAMES and not said[1].question
+    related = name == kin or _OTHERS.search(f"{name} ") is not None
+    return known and not related and name not in _NO_NAMES and not said[1].question
 
 
 def _is_animal(said: Sequence[Sentence], start: int) -> bool:
@@ -489,7 +494,8 @@ def _is_animal(said: Sequence[Sentence], start: int) -> bool:
     bred = any(not _BREEDS.isdisjoint(one.line.split()) for one in said[1:2])
     name = first.low(start)
     plain = len(first) == start + 1 and first.cased and not first.question and len(name) >= _LEAST_NAME
-    return plain and bred and not _is_word(name) and name not in _BREEDS | _NO_NAMES
+    other = name in _BREEDS | _NO_NAMES or name.endswith(_BREEDS_END)
+    return plain and bred and not other and not _is_word(name)
 
 
 def _tells_of_name(said: Sentence, start: int) -> bool:
