@@ -409,7 +409,7 @@ def test_whoever_is_named_beside_a_relation_is_known_by_it(said, kept):
     |Sorry, Dave, that's my wife.|Thanks Karen, that's my husband now.|I said to Dave, that's my wife on the phone.
     |Me, Monday? That's my day off.|me and Sky, that's my husband|Tom, he's gone, my son.|Tom died. My brother.
     |Since Moira passed. My wife.|Karen's ringing Dave, my brother.|Tesco's shut, my husband.|Who rang? My brother.
-    |Send it to my sister, Karen.|London's lovely. My brother.|suppose my wife zara wins|her husband Barry is ill
+    |Tom's coming. And my brother.|I bought my son Jordan trainers.|Send it to my sister, Karen.|London's lovely. My brother.|suppose my wife zara wins|her husband Barry is ill
     """.split("|"),
 )
 def test_whoever_may_be_somebody_else_is_not_named_by_a_relation(said):

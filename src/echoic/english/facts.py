@@ -458,10 +458,11 @@ def _beside(spot: Spot) -> Value | None:
         return None
     low = said.low(found.end)
     first = said.low(at).removesuffix("'s")
-    known = first in GIVEN and (found.end == at + 1 or not said.cased)
-    sure = first in GIVEN or leads  # "my kid Cudi tickets"
-    if first not in GIVEN and (before in _GIVING or (owner and low not in FUNCTION | _BEING)):
-        return None  # "I got my wife Chanel for Christmas", "my dad Parkinson's nurse"
+    given = before in _GIVING  # "I bought my son Jordan trainers", "I got my wife Chanel for Christmas"
+    known = first in GIVEN and not given and (found.end == at + 1 or not said.cased)
+    sure = (first in GIVEN and not given) or leads  # "my kid Cudi tickets"
+    if first not in GIVEN and (given or (owner and low not in FUNCTION | _BEING)):
+        return None  # "my dad Parkinson's nurse"
     goes_on = _goes_on(spot, found.end) if sure else low in FUNCTION or low in _THEIR_VERBS
     return found if owner or known or goes_on or said.gap(found.end) or low in _WHEN else None
 
@@ -530,7 +531,7 @@ def who_is_meant(said: Sentence, before: Sentence | None) -> Sentence:
     start = said.at.get(found.start()) if found else None
     if found is None or start is None or said.question or not said.gap(start):
         return said
-    led = all(token.low in CONNECTING for token in said.tokens[:start])
+    led = all(token.low in _HESITATING for token in said.tokens[:start])  # not "Tom's in. And my brother."
     telling = before if led else replace(said, tokens=said.tokens[:start])
     name = _whom_it_tells_of(telling) if telling and not telling.question else None
     if name is None:
@@ -693,6 +694,7 @@ _CHILD: Final = frozenset(source("facts.child").split("|"))
 _LISTING: Final = frozenset("and or please".split())
 _POINTING: Final = frozenset("and me with by from to for it's its is does or him her".split())
 """Words before a name that is not spoken to."""
+_HESITATING: Final = frozenset("well oh um er".split())
 _DEAD: Final = frozenset("died dead passed gone lost late buried funeral".split())
 _CALLED_SO: Final = pattern("facts.called_so")
 _RELATED_TO_ME: Final = pattern("facts.introduced")
