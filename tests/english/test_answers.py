@@ -537,3 +537,55 @@ def test_the_talk_is_about_whom_the_caller_confirms_it_is_for(asked, said, after
 )
 def test_a_question_about_who_does_something_is_about_no_patient(asked):
     assert not asks_about_another(asked)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "read"),
+    [
+        ("And your wife?", "Mariam eats anything.", "my wife Mariam eats anything."),
+        ("How's your mum these days?", "Jean's got dementia.", "my mum Jean's got dementia."),
+        ("How old is your daughter?", "Zuzia? Six.", "my daughter is called Zuzia. Six."),
+        ("And what does your brother do?", "Kevin? He drives.", "my brother is called Kevin. He drives."),
+        ("And your son?", "Tom, he's seven.", "my son Tom, he's seven."),
+        ("And your husband?", "Well, David.", "my husband is called David."),
+        ("Is the contact still your brother?", "Yes, Patrick Doyle. Same number.",
+         "my brother is called Patrick Doyle. Same number."),
+        ("is that your mum", "yes brenda", "my mum is called brenda."),
+        ("You've got a dog?", "Bruno. Daft spaniel.", "my dog is called Bruno. Daft spaniel."),
+        ("Who is your next of kin?", "My son, Andrew Bell.", "my son is called Andrew Bell."),
+        ("What is the cat called?", "Smudge.", "my cat is called Smudge."),
+    ],
+)  # fmt: skip
+def test_a_name_that_answers_a_question_about_a_relative_has_the_relation(question, answer, read):
+    assert completed(question, answer) == read
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("And your husband?", "Grand, thanks."),
+        ("And your husband?", "Lasagne's fine."),
+        ("And your husband?", "Guinness."),
+        ("And your husband?", "Karen, can I call you back?"),
+        ("And your husband?", "Works nights."),
+        ("And your husband?", "Not Peter."),
+        ("And your wife?", "Paris."),
+        ("And your wife?", "Pardon?"),
+        ("And your wife?", "Ask Karen."),
+        ("And your son?", "Asthma? Yes. He has an inhaler."),
+        ("And your son?", "Football, mostly."),
+        ("And the dog?", "Fleas. She's riddled."),
+        ("Do you have a cat?", "Siamese. She's a rescue."),
+        ("Is your husband there?", "Barry's out."),
+        ("Is it for your mum?", "Yes please, Karen."),
+        ("Is it about your mum?", "Yes, Karen."),
+        ("Is it with your wife?", "Yes, Barclays Bank."),
+        ("Is it still your father?", "Yes, Monday is fine."),
+        ("Is it still your father?", "No, Tom Hart."),
+        ("What does your husband do?", "Tesco? He left."),
+        ("And your friend?", "Dave lives nearby."),
+        ("Can I help?", "It's for my sister, Karen."),
+    ],
+)
+def test_an_answer_that_may_name_nobody_has_no_relation(question, answer):
+    assert completed(question, answer) == answer

@@ -374,3 +374,43 @@ def test_corrections_of_other_things_are_heard_in_linear_time():
 
     steps(10)
     assert steps(400) < 15 * steps(40)
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("I'm here with my husband Graham and we'd like a table.", {"husband_name": "Graham"}),
+        ("It's for my daughter Priya.", {"child:priya": "Priya"}),
+        ("i've come about my grandson dylan's appointment", {"grandson_name": "Dylan"}),
+        ("Can you add my husband Peter, please?", {"husband_name": "Peter"}),
+        ("me brother keith set it up", {"brother_name": "Keith"}),
+        ("ask my uncle chidi nwosu about it", {"uncle_name": "Chidi Nwosu"}),
+        ("I've brought my cat Smudge in.", {"pet:smudge": "Smudge"}),
+        ("My dog Bertie's on tablets.", {"pet:bertie": "Bertie"}),
+        ("my husband dave and my daughter chloe", {"husband_name": "Dave", "child:chloe": "Chloe"}),
+        ("It's me and Colin, that's my partner, so two.", {"partner_name": "Colin"}),
+        ("my neighbour has one and so does nora thats my mum", {"mother_name": "Nora"}),
+        ("Natalie's vegetarian. My girlfriend.", {"girlfriend_name": "Natalie"}),
+        ("Stephen'll drive me, my son.", {"child:stephen": "Stephen"}),
+    ],
+)
+def test_whoever_is_named_beside_a_relation_is_known_by_it(said, kept):
+    assert held(said) == kept
+
+
+@pytest.mark.parametrize(
+    "said",
+    """
+    She said my husband Bob is rude.|I told my husband I'd ring.|They call me Brother Paul.|bless me father john
+    |Ring my mum Thursday at five.|Can I bring my dog Tuesday?|I want to buy my husband Nike trainers.
+    |it's on my husband visa card|I want my kid Cudi tickets.|I was with my brother in Leeds.|tell my dad manchester is fine
+    |She plays my wife Cynthia in the film.|I lost my brother Tom last year.|my friend's brother Liam set it up
+    |I don't think my brother Tom rang.|my boss's wife Karen is a vegan|I spoke to your manager's wife Karen.
+    |Sorry, Dave, that's my wife.|Thanks Karen, that's my husband now.|I said to Dave, that's my wife on the phone.
+    |Me, Monday? That's my day off.|me and Sky, that's my husband|Tom, he's gone, my son.|Tom died. My brother.
+    |Since Moira passed. My wife.|Karen's ringing Dave, my brother.|Tesco's shut, my husband.|Who rang? My brother.
+    |Tom's coming. And my brother.|I bought my son Jordan trainers.|Send it to my sister, Karen.|London's lovely. My brother.|suppose my wife zara wins|her husband Barry is ill
+    """.split("|"),
+)
+def test_whoever_may_be_somebody_else_is_not_named_by_a_relation(said):
+    assert held(said.strip()) == {}

@@ -1016,3 +1016,41 @@ async def test_what_is_told_of_a_long_turn_has_the_answer(said, question, told):
         best, *_ = await user.query(question)
     assert told in best.text
     assert best.memory is None or told in best.memory.text
+
+
+@pytest.mark.parametrize(
+    ("lines", "kept"),
+    [
+        (["My daughter Priya is allergic to penicillin."], "My daughter Priya is allergic to penicillin"),
+        (["My grandson Kieran is on insulin, you know."], "My grandson Kieran is on insulin"),
+        (["my flatmate dev is allergic to cats"], "My flatmate dev is allergic to cats"),
+        (["all of them and my mums a vegan and i dunno what else"], "My mums a vegan"),
+        (["My dad's blind in one eye."], "My dad's blind in one eye"),
+        (["It's about the boiler. I'm her carer."], "I'm her carer"),
+        ([">How's your mum these days?", "Jean's got dementia now."], "My mum Jean's got dementia now"),
+    ],
+)
+async def test_what_lasts_of_the_speakers_own_people_is_kept_as_theirs(lines, kept):
+    known = await facts_after(*lines)
+    assert kept in [memory.text for memory in known]
+    assert not [memory for memory in known if memory.key and memory.key.startswith(("allergy:", "diet:"))]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My dad's allergic to paying for parking.",
+        "my dad says he's allergic to work ha ha",
+        "My wife's a vegetarian when it suits her.",
+        "My sister isn't allergic to anything.",
+        "Is my son allergic to penicillin?",
+        "my friend said my husband is diabetic",
+        "if my son's allergic to nuts what should I do",
+        "My mum's diabetic clinic is shut.",
+        "my mate's brother is vegan",
+        "My husband's brother Neil is allergic to nuts.",
+        "I'm not her carer.",
+    ],
+)
+async def test_what_is_no_statement_of_the_speakers_own_people_is_not_kept(said):
+    assert await facts_after(said) == []

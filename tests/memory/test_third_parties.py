@@ -62,6 +62,11 @@ def test_what_a_user_says_of_themselves_names_nobody_else():
         "grew up as an only child",
         "prefers a quiet room",
         "has a cat called Mother",
+        "Nan bread is what I like",
+        "you can call me grandpa joe",
+        "they've made me manager",
+        "my dog Bertie's on insulin",
+        "my girlish laugh",
     ):
         assert not is_dropped("drop", None, text), text
     for text in (
@@ -69,11 +74,40 @@ def test_what_a_user_says_of_themselves_names_nobody_else():
         "our neighbour plays drums",
         "The user has two kids",
         "her ex-husband",
+        "Dad can't have grapefruit",
+        "just me brother and his dog",
+        "The missus is allergic to bee stings",
+        "my grandads diabetic",
+        "I'm her carer",
+        "my boy is autistic",
+        "our youngest has asthma",
+        "my hubby is a vegan",
     ):
         assert is_dropped("drop", None, text), text
     assert not is_dropped("adults", None, "my older brother snores")
+    assert not is_dropped("adults", None, "Dad can't have grapefruit")
+    assert is_dropped("adults", None, "my boy is autistic")
 
 
 def test_an_unknown_rule_is_refused():
     with pytest.raises(InvalidInput, match="'keep', 'adults' or 'drop'"):
         echoic.open("memory://", embedder="lexical", third_parties="some")
+
+
+@pytest.mark.parametrize("rule", ["keep", "drop"])
+async def test_what_is_told_of_relatives_is_kept_only_where_it_may_be(rule):
+    told = """My daughter Priya is allergic to penicillin.|me brother keith can't have nuts|The missus is a vegan.
+    |Dad's diabetic.|my boy is autistic|I'm here with my husband Graham.|It's me and Colin, that's my partner.
+    |Natalie's vegetarian. My girlfriend.""".split("|")
+    async with echoic.open("memory://", embedder="local", third_parties=rule) as service:
+        ana = service.user("ana")
+        call = await ana.conversation()
+        await call.append(*(Turn(speaker="user", text=text.strip()) for text in told))
+        await call.append(Turn(speaker="agent", text="And your mother?"))
+        await call.append(Turn(speaker="user", text="Mariam eats anything."))
+        await call.complete()
+        await call.distil()
+        await service.settle()
+        facts = await ana.facts()
+    assert bool(facts) == (rule == "keep")
+    assert not [fact for fact in facts if fact.key and fact.key.startswith(("allergy", "diet", "user_name"))]

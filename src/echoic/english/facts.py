@@ -13,9 +13,11 @@ from typing import Final
 from echoic.english import names, phrases
 from echoic.english.lexicon import (
     AUXILIARIES,
+    DAYS,
     FIRMS,
     FUNCTION,
     GIVEN,
+    MONTHS,
     PLACE_WORDS,
     PLACES,
     TITLES,
@@ -264,6 +266,7 @@ _MOVED_ONCE: Final = re.compile(
     r"(?:back )?in (?:19|20)[0-9]{2} |(?:[a-z0-9]{1,12} ){1,3}years? ago |(?:when|as a) "
 )
 _SUPPLIERS: Final = (words("facts.suppliers") | FIRMS) - PLACES
+_NOT_PEOPLE: Final = (PLACES | _SUPPLIERS) - GIVEN
 _WAYS: Final = tuple(f"{way} to " for way in "back over out down up".split())
 
 
@@ -399,6 +402,15 @@ _THEIR_VERBS: Final = AUXILIARIES | frozenset(
 )
 
 
+_NAMING: Final = frozenset(
+    "call calls called calling bless titled play plays played lost buried mean".split()
+)
+"""Words before "me brother Paul" that make it a name, a blessing or a part, or tell of a death."""
+_GIVING: Final = frozenset("get got give gave buy bought send sent order ordered owe make made".split())
+_BEING: Final = frozenset("got allergic diabetic coeliac celiac vegan vegetarian autistic deaf".split())
+_WHEN: Final = frozenset("yesterday today tomorrow tonight please here there now too instead again".split())
+_NAME_WORDS: Final = 3
+"""The most words of a name with "'s"."""
 # Relations that ended: a pet that died, a partner who left.
 _GONE: Final = pattern("facts.gone")
 _PARTNERS: Final = words("facts.partners")
@@ -423,12 +435,50 @@ def kin_named(spot: Spot) -> RuleReading | None:
 
 def kin_beside(spot: Spot) -> RuleReading | None:
     """A name beside the relation: "my wife Ana and I"."""
-    found = names.known_or_capital(spot.said, spot.at)
-    if found is None or not (_goes_on(spot, found.end) or spot.said.gap(found.end)):
+    found = _beside(spot)
+    if found is None:
         return None
     if _relation(spot) in _PARTNERS and spot.said.match(_PARTED, found.end):
         return None
     return one(found, lambda text: hear_of(_relation(spot), text))
+
+
+def _beside(spot: Spot) -> Value | None:
+    """The name of somebody directly behind the relation, also one with "'s": "my son Tom's got asthma"."""
+    said, at = spot.said, spot.at
+    start = said.at[spot.match.start()]
+    before = said.low(start - 1)
+    leads = said.gap(start) or before in CONNECTING
+    # behind a comma may be somebody who is spoken to: "send it to my sister, Tom"
+    if before in _NAMING or said.low(at) in _NOT_PEOPLE or (said.gap(at) and not leads):
+        return None
+    owner = _with_clitic(said, at)
+    found = names.known_or_capital(said, at) if owner is None else owner
+    if found is None and said.low(at) in GIVEN:  # "my uncle chidi nwosu"
+        found = names.stated(said, at)
+    if found is None or not PEOPLE.isdisjoint(fold(found.text).split()):
+        return None
+    low = said.low(found.end)
+    first = said.low(at).removesuffix("'s")
+    given = before in _GIVING  # "I bought my son Jordan trainers", "I got my wife Chanel for Christmas"
+    known = first in GIVEN and not given and (found.end == at + 1 or not said.cased)
+    sure = (first in GIVEN and not given) or leads  # "my kid Cudi tickets"
+    if first not in GIVEN and (given or (owner and low not in FUNCTION | _BEING)):
+        return None  # "my dad Parkinson's nurse"
+    goes_on = _goes_on(spot, found.end) if sure else low in FUNCTION or low in _THEIR_VERBS
+    return found if owner or known or goes_on or said.gap(found.end) or low in _WHEN else None
+
+
+def _with_clitic(said: Sentence, at: int) -> Value | None:
+    """A name that ends with "'s", which is no part of it."""
+    end = next((index + 1 for index in range(at, at + _NAME_WORDS) if said.low(index).endswith("'s")), None)
+    if end is None or any(said.gap(index) for index in range(at + 1, end)):
+        return None
+    last = said.tokens[end - 1]
+    bare = replace(last, text=last.text[:-2], low=last.low[:-2])
+    cut = replace(said, tokens=(*said.tokens[at : end - 1], bare))
+    found = names.known_or_capital(cut, 0)
+    return Value(found.text, end) if found and found.end == len(cut) else None
 
 
 def kin_apart(spot: Spot) -> RuleReading | None:
@@ -453,6 +503,18 @@ def kin_apart(spot: Spot) -> RuleReading | None:
     return RuleReading((_apart(spot, before.text),), spot.at)
 
 
+def kin_told(spot: Spot) -> RuleReading | None:
+    """A name that "that's my husband" follows: "me, Josh, that's my husband", not "sorry, Dave, that's …"."""
+    said, start = spot.said, spot.said.at[spot.match.start()]
+    ends = said.gap(spot.at) or said.low(spot.at) in _LISTING or said.low(spot.at) in _THEIRS
+    found = names.known_or_capital(said, start - 1) if start > 1 else None
+    if not ends or found is None or found.end != start or said.low(start - 2) not in _POINTING:
+        return None
+    if said.low(start - 1) in _NOT_PEOPLE:
+        return None
+    return RuleReading((_apart(spot, found.text),), spot.at)
+
+
 def _apart(spot: Spot, name: str) -> SelfStatement:
     kin = spot.group("kin")
     return _child(name, kin.split()[-1]) if kin in _CHILD else hear_of(_relation(spot), name)
@@ -461,6 +523,36 @@ def _apart(spot: Spot, name: str) -> SelfStatement:
 def _goes_on(spot: Spot, end: int) -> bool:
     low = spot.said.low(end)
     return low in FUNCTION or low in _THEIR_VERBS or low.endswith(("s", "ed"))
+
+
+def who_is_meant(said: Sentence, before: Sentence | None) -> Sentence:
+    """`said` with the name of whom it or the sentence `before` speaks behind the relation at its end: "Ian'll
+    drive me, my son.", "Dom's vegan. My boyfriend." Unchanged if others are named.
+    """
+    found = _RELATION_LAST.search(said.line)
+    start = said.at.get(found.start()) if found else None
+    if found is None or start is None or said.question or not said.gap(start):
+        return said
+    led = all(token.low in _HESITATING for token in said.tokens[:start])  # not "Tom's in. And my brother."
+    telling = before if led else replace(said, tokens=said.tokens[:start])
+    name = _whom_it_tells_of(telling) if telling and not telling.question else None
+    if name is None:
+        return said
+    return replace(said, tokens=(*said.tokens, *_IS_CALLED, name))
+
+
+def _whom_it_tells_of(said: Sentence) -> Token | None:
+    """The name that a sentence begins with, if it names nobody else, and nobody who has died."""
+    first, behind = said.tokens[0], said.low(1)
+    low, _, clitic = first.low.partition("'")
+    others = {token.low.partition("'")[0] for token in said.tokens[1:]}
+    capital = said.cased and any(token.capital and token.low not in FUNCTION for token in said.tokens[1:])
+    if low not in GIVEN or first.quoted or said.gap(1) or capital:
+        return None
+    does = clitic or behind in AUXILIARIES or behind.endswith(("s", "ed")) or behind in _THEIR_VERBS
+    if not does or others & (GIVEN | PEOPLE | _DEAD):
+        return None
+    return replace(first, text=first.text[: len(low)], low=low)
 
 
 def who_is_called(said: Sentence, before: Sentence | None) -> Sentence:
@@ -502,10 +594,8 @@ def child_named(spot: Spot) -> RuleReading | None:
 
 
 def child_beside(spot: Spot) -> RuleReading | None:
-    found = names.known_or_capital(spot.said, spot.at)
-    if found is None or not _goes_on(spot, found.end):
-        return None
-    return one(found, lambda text: _child(text, spot.group("kin").split()[-1]))
+    found = _beside(spot)
+    return one(found, lambda text: _child(text, spot.group("kin").split()[-1])) if found else None
 
 
 def _child(name: str, kind: str) -> SelfStatement:
@@ -556,15 +646,17 @@ def _any_name(spot: Spot) -> Value | None:
 
 def pet_beside(spot: Spot) -> RuleReading | None:
     said, at = spot.said, spot.at
-    found = names.known_or_capital(said, at)
+    owner = _with_clitic(said, at)
+    found = owner or names.known_or_capital(said, at)
     if found is None and said.cased:
-        capital = at < len(said) and said.tokens[at].capital and said.low(at) not in FUNCTION
+        dated = said.low(at) in DAYS or said.low(at) in MONTHS
+        capital = at < len(said) and said.tokens[at].capital and said.low(at) not in FUNCTION and not dated
         found = Value(said.tokens[at].text, at + 1) if capital else None
     elif found is None and not wordlike(said.low(at)) and said.low(at + 1) in _THEIR_VERBS:
         found = names.stated(said, at)
     if found is None or said.match(_GONE, found.end):
         return None
-    if not (_goes_on(spot, found.end) or said.gap(found.end)):
+    if not (owner or _goes_on(spot, found.end) or said.gap(found.end) or said.low(found.end) in _WHEN):
         return None
     return one(found, lambda text: _pet(text, spot.group("kind")))
 
@@ -602,9 +694,16 @@ def one_pet(spot: Spot) -> RuleReading | None:
 
 _CHILD: Final = frozenset(source("facts.child").split("|"))
 _LISTING: Final = frozenset("and or please".split())
+_POINTING: Final = frozenset("and me with by from to for it's its is does or him her".split())
+"""Words before a name that is not spoken to."""
+_HESITATING: Final = frozenset("well oh um er".split())
+_DEAD: Final = frozenset("died dead passed gone lost late buried funeral".split())
 _CALLED_SO: Final = pattern("facts.called_so")
 _RELATED_TO_ME: Final = pattern("facts.introduced")
 _BETWEEN: Final = pattern("facts.between")
+_RELATION_LAST: Final = re.compile(
+    rf"(?<![a-z'])(?:my|our) (?:{source('facts.kin')}|{source('facts.child')}) $"
+)
 _NEAR_PRONOUN: Final = 3
 """Words of a sentence before a pronoun that means somebody in the sentence before: "and she's called"."""
 _IS_CALLED: Final = tuple(Token(word, word, gap=False, quoted=False) for word in ("is", "called"))

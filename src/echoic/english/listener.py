@@ -150,7 +150,8 @@ def listen(
     storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
     spoken = _joined(sentences(storable))
     spoken = [
-        facts.who_is_called(said, before) for before, said in zip([None, *spoken], spoken, strict=False)
+        facts.who_is_called(facts.who_is_meant(said, before), before)
+        for before, said in zip([None, *spoken], spoken, strict=False)
     ]
     if by_an_agent(spoken) or staged(spoken):
         return []
@@ -355,7 +356,7 @@ class _Passage:
     def _keep(self, rule: Rule, spot: Spot, reading: RuleReading) -> int | None:
         """Add a rule's result unless the sentence retracts it; returns where it ended."""
         said = self._said
-        asked = rule.request or self._requested
+        asked = rule.request or rule.presumed or self._requested
         denied = spot.match.groupdict().get("no") is not None
         conditioned = self._conditioned(spot, reading, denied=denied)
         if conditioned is None:

@@ -291,6 +291,8 @@ class Rule:
     """Whether its "i" may be left out after "and" ("I live in Oslo and work for …")."""
     request: bool
     """Whether it may be put as a question ("could you call me in the evenings?")."""
+    presumed: bool
+    """Whether a question takes it for granted ("can you add my husband Tom?")."""
 
 
 def rules_of(readers: Mapping[str, ModuleType]) -> tuple[Rule, ...]:
@@ -304,9 +306,8 @@ def rules_of(readers: Mapping[str, ModuleType]) -> tuple[Rule, ...]:
             whole += " "
         words = frozenset(re.findall(r"[a-z][a-z'-]*", whole))
         read: Reader = getattr(readers[section], reader, None) or _filling(reader, readers[section])
-        found.append(
-            Rule(re.compile(whole), words, read, "loose" not in flags, "elides" in flags, "request" in flags)
-        )
+        kinds = {flag: flag in flags for flag in ("elides", "request", "presumed")}
+        found.append(Rule(re.compile(whole), words, read, firm="loose" not in flags, **kinds))
     return tuple(found)
 
 

@@ -60,6 +60,14 @@ _OF_LISTENER: Final = pattern("signs.of_listener")
 _BESIDE_LISTENER: Final = pattern("signs.beside_listener")
 """Words of the speaker's in a clause that is about the listener all the same; "i" may be a letter."""
 _IDIOM: Final = pattern("signs.idiom")
+_OF_THEIRS: Final = pattern("signs.theirs")
+_THEIR_CARER: Final = pattern("signs.their_carer")
+_UNSURE_OF_THEM: Final = pattern("signs.unsure_of_them")
+_NOT_MEANT: Final = frozenset(
+    {f"={sign}" for sign in "? ?order quoted shadow shade guess wish irony hearsay media past".split()}
+    | {"<=hearsay", "<=media", "<=guess", ">=hearsay"}
+)
+"""Features of a clause in which words for an illness or a diet are not stated of a relative."""
 _JOINING: Final = frozenset(
     """and but so also plus because since cause then though although anyway oh well yes yeah yep no nope
     okay ok actually hello hi hey please thanks look listen see sorry""".split()
@@ -340,6 +348,15 @@ def of_listener(clause: Clause) -> bool:
     return _OF_LISTENER.match(line) is not None and _OWN.isdisjoint(told)
 
 
+def of_theirs(clause: Clause) -> bool:
+    """Whether it states an allergy, an illness, a medicine or a diet of a relative or an animal of the
+    speaker, or for whom the speaker cares: "my mum's a vegan".
+    """
+    line = " ".join(clause.words) + " "
+    said = _OF_THEIRS.match(line) or _THEIR_CARER.match(line)
+    return said is not None and _NOT_MEANT.isdisjoint(clause.signs) and not _UNSURE_OF_THEM.search(line)
+
+
 def _bare(words: Sequence[str]) -> bool:
     """Whether they are only letters, figures, a time or an idiom, which say of nothing that it is so."""
     letters = all(len(word) <= 1 or word in _TWICE for word in words)
@@ -423,6 +440,8 @@ def _runs_on(said: Sentence, at: int) -> bool:
         return True
     # "the tablets I take": the clause belongs to the noun before it
     near = {said.low(at - back) for back in (2, 3)}
+    if said.low(at) in _HOLDERS:  # "don't let anyone smoke my daughter's got asthma"
+        return said.match(_OF_THEIRS, at) is not None
     return said.low(at) in _ALONE and near.isdisjoint(_POINTING)
 
 

@@ -50,21 +50,31 @@ _YOUNG: Final = (
 
 _KIN: Final = (
     "mam|mummy|daddy|auntie|aunty|nana?|gran|grandad|granddad|parents?|grandparents?|step(?:mum|mom|mother|dad|father)|"
-    "missus|siblings?|ex"
+    "missus|hubby|(?:other|better) half|siblings?|ex"
 )
+
+
+_ALONE: Final = (
+    r"(?:(?:\A|\b(?:and|but|so) )(?:mam|mummy|mum|mom|daddy|dad|nana|nan(?! bread)|gran|granny|grandma|"
+    r"grandad|granddad|grandpa)|\bthe (?:missus|wife|husband))(?:'?s|'ll|'d)?"
+)
+"""Relatives that are named without "my": "Dad can't have nuts", "the wife's a nurse"."""
 
 
 @cache
 def _about(rule: ThirdParties) -> re.Pattern[str]:
     """References to other people: "my sister", "the user's boss", "has a daughter"."""
-    family = _YOUNG if rule == "adults" else f"{_YOUNG}|{_KIN}|(?:ex-?)?(?:{source('facts.kin')})s?"
+    family = _YOUNG if rule == "adults" else f"{_YOUNG}|(?:{_KIN})s?|(?:ex-?)?(?:{source('facts.kin')})s?"
+    alone = "" if rule == "adults" else f"|{_ALONE}"
     others = family if rule == "adults" else f"{family}|(?:{source('facts.others')})s?"
     between = r"(?:(?!called|named)[\w'-]+ ){0,2}?"
     return re.compile(
-        rf"\b(?:(?:my|our|their|his|her|[a-z]+'s) {between}(?:{others})"
+        rf"(?:\b(?:(?:my|our|their|his|her|[a-z]+'s) {between}(?:{others})"
+        rf"|(?<!call )(?<!calls )me (?:{family})"
+        r"|(?:my|our|me) (?:little |middle )?(?:boys?|girls?|lads?|lass(?:es)?|bairns?|youngest|eldest)"
         rf"|(?:has|have|had|got|i've|we've) (?:an? |some |[0-9]+ |(?:one|two|three|four|five|six) )?"
         rf"{between}(?:{family})"
-        r"|(?:mother|father|mum|mom|dad|parent)s? (?:of|to)|pregnant|expecting twins)\b"
+        rf"|(?:mother|father|mum|mom|dad|parent)s? (?:of|to)|pregnant|expecting twins){alone})\b"
         r"(?! tongue|'s (?:appointment|surgery|office|note|orders))"
     )
 

@@ -23,6 +23,7 @@ import numpy as np
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
 from echoic.english.corrections import disowned, kind_of
+from echoic.english.facts import PEOPLE
 from echoic.english.lexicon import (
     DAYS,
     DETERMINERS,
@@ -36,6 +37,7 @@ from echoic.english.lexicon import (
 from echoic.english.listener import asks_to_remember
 from echoic.english.phrases import PHONE_DIGITS, digits
 from echoic.english.sentences import Sentence, Token, says_whose, sentences
+from echoic.english.slots import is_of
 from echoic.memory.extraction.clause_reader import (
     MODEL,
     Clause,
@@ -44,6 +46,7 @@ from echoic.memory.extraction.clause_reader import (
     Weights,
     clauses,
     of_listener,
+    of_theirs,
     read_clauses,
     weights,
 )
@@ -325,6 +328,7 @@ _PER_TURN = 24
 """Clauses scored in one turn; each costs the encoder some milliseconds."""
 _HEARD = 0.5
 """Share of a clause's content words from which what the rules extracted covers it."""
+_RELATIVES = content_stems(" ".join(("name named called", *_OTHERS)))
 _REASONS = frozenset("because cause cos cuz since as so".split())
 """Words that begin a reason: "not the ninth, the tenth, because I'm away"."""
 _MEANING = frozenset("mean meant".split())
@@ -339,6 +343,8 @@ _DISBELIEVED = 0.3
 without what is said around it, too."""
 _EVEN = 0.5
 """The least likelihood, with what is said around it, of a clause that suffices by itself."""
+_LEAST = 0.1
+"""The least likelihood of a clause whose words alone tell that it is a statement: "my mum's a vegan"."""
 _ALWAYS_BELIEVED = re.compile(
     r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)(?::|\Z)|(?:note|avoid_topic|requirement):"
 )
@@ -456,8 +462,10 @@ def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterato
     # what the rules extracted may have ended: do not store it as a sentence instead
     kept = [memory for memory in reading.known if turn.id in memory.source]
     alone = listen(told)
-    heard = [f"{m.text} {statement_of(m)} {m.context or ''}" for m in kept]
-    heard += [f"{one.text} {one.sentence} {one.context or ''}" for one in alone]
+    every = [(m.key, f"{m.text} {statement_of(m)} {m.context or ''}") for m in kept]
+    every += [(one.key, f"{one.text} {one.sentence} {one.context or ''}") for one in alone]
+    heard = [words for key, words in every if not _is_of_another(key)]
+    named = " ".join(words for key, words in every if _is_of_another(key))
     asked = any(asks_to_remember(said) or _MEANT.search(said.line) for said in sentences(told))
     # what "no, it's Elizabeth Taylor" fills, it corrects
     slots = {one.key.partition(":")[0] for one in alone}
@@ -466,11 +474,28 @@ def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterato
     # "It's oh seven seven double oh": a part of a number, or one of which it is not known what it is
     found = [clause for clause in found if not is_bare(in_figures(clause.text))]
     for clause in found if bare else itertools.dropwhile(lambda one: not says_whose(one.text), found):
-        yield _SaidClause(turn, clause, any(_says(words, clause) for words in heard), asked)
+        said = any(_says(words, clause) for words in heard) or _only_names(named, clause)
+        yield _SaidClause(turn, clause, said, asked)
+
+
+def _is_of_another(key: str | None) -> bool:
+    """Whether `key` holds whom or what animal the speaker has, and nothing of them: "sister_name"."""
+    whose = (key or "").partition("_name")[0].replace("_", " ")
+    return whose in PEOPLE or is_of(key, "child") or is_of(key, "pet")
 
 
 _LETTERS: Final = re.compile(r"\b[a-z](?:[ ,.]+[a-z]\b){2,}", re.IGNORECASE)
 """A word that is spelled, such as a name, of which a fact holds the word."""
+
+
+def _only_names(named: str, clause: Clause) -> bool:
+    """Whether `clause` tells no more than whom the speaker has, which `named` holds: "my son Tom", but not
+    "my son Tom has asthma".
+    """
+    if not named:
+        return False
+    more = {word.stem for word in content_words(clause.text) if word.text not in NUMBERS}
+    return more <= content_stems(named) | _RELATIVES
 
 
 def _says(heard: str, clause: Clause) -> bool:
@@ -552,7 +577,7 @@ def _changes(
             if contrast.kind != "name" or any(_has(contrast.right, held, here) for held in known):
                 continue  # alone it says nothing; "Mrs Adeyemi, not Folake" does
         denied = [held for held in known if _is_denied_by(one.clause, held)]
-        unlikely = read.likely < (_DISBELIEVED if one.heard else by.floor)
+        unlikely = read.likely < (_DISBELIEVED if one.heard else by.floor) and not _is_certain(read)
         unread = unlikely or of_listener(one.clause) or _overtaken(said[at : at + 2], by)
         if unread and not denied:
             continue
@@ -586,7 +611,13 @@ def _is_statement(read: Read, by: Weights) -> bool:
     A turn of a call goes from one thing to another: what stands beside a clause need not tell anything of
     it, and may take a part of its likelihood, but not most of it.
     """
-    return read.likely >= by.keep or (read.likely >= _EVEN and read.alone >= by.keep)
+    even = read.likely >= _EVEN and read.alone >= by.keep
+    return even or read.likely >= by.keep or _is_certain(read)
+
+
+def _is_certain(read: Read) -> bool:
+    """Whether the words of a clause alone tell that it states something of the speaker's own people."""
+    return max(read.likely, read.alone) >= _LEAST and of_theirs(read.clause)
 
 
 def _contrast(clause: Clause) -> _Contrast | None:
