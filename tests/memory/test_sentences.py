@@ -1027,7 +1027,6 @@ async def test_what_is_told_of_a_long_turn_has_the_answer(said, question, told):
         (["all of them and my mums a vegan and i dunno what else"], "My mums a vegan"),
         (["My dad's blind in one eye."], "My dad's blind in one eye"),
         (["It's about the boiler. I'm her carer."], "I'm her carer"),
-        ([">How's your mum these days?", "Jean's got dementia now."], "My mum Jean's got dementia now"),
     ],
 )
 async def test_what_lasts_of_the_speakers_own_people_is_kept_as_theirs(lines, kept):

@@ -463,8 +463,11 @@ def _beside(spot: Spot) -> Value | None:
     given = before in _GIVING  # "I bought my son Jordan trainers", "I got my wife Chanel for Christmas"
     known = first in GIVEN and not given and (found.end == at + 1 or not said.cased)
     sure = (first in GIVEN and not given) or leads  # "my kid Cudi tickets"
-    if first not in GIVEN and (given or (owner and low not in FUNCTION | _BEING)):
-        return None  # "my dad Parkinson's nurse"
+    if first not in GIVEN and (given or owner or said.gap(at)):
+        return None  # "my dad Parkinson's is worse", "my son, Ritalin."
+    if not (said.cased or owner) and first in GIVEN and found.end > at + 1:
+        found = Value(said.tokens[at].text.capitalize(), at + 1)  # "my husband tom parcel is late"
+        low = said.low(found.end)
     goes_on = _goes_on(spot, found.end) if sure else low in FUNCTION or low in _THEIR_VERBS
     return found if owner or known or goes_on or said.gap(found.end) or low in _WHEN else None
 
@@ -523,36 +526,6 @@ def _apart(spot: Spot, name: str) -> SelfStatement:
 def _goes_on(spot: Spot, end: int) -> bool:
     low = spot.said.low(end)
     return low in FUNCTION or low in _THEIR_VERBS or low.endswith(("s", "ed"))
-
-
-def who_is_meant(said: Sentence, before: Sentence | None) -> Sentence:
-    """`said` with the name of whom it or the sentence `before` speaks behind the relation at its end: "Ian'll
-    drive me, my son.", "Dom's vegan. My boyfriend." Unchanged if others are named.
-    """
-    found = _RELATION_LAST.search(said.line)
-    start = said.at.get(found.start()) if found else None
-    if found is None or start is None or said.question or not said.gap(start):
-        return said
-    led = all(token.low in _HESITATING for token in said.tokens[:start])  # not "Tom's in. And my brother."
-    telling = before if led else replace(said, tokens=said.tokens[:start])
-    name = _whom_it_tells_of(telling) if telling and not telling.question else None
-    if name is None:
-        return said
-    return replace(said, tokens=(*said.tokens, *_IS_CALLED, name))
-
-
-def _whom_it_tells_of(said: Sentence) -> Token | None:
-    """The name that a sentence begins with, if it names nobody else, and nobody who has died."""
-    first, behind = said.tokens[0], said.low(1)
-    low, _, clitic = first.low.partition("'")
-    others = {token.low.partition("'")[0] for token in said.tokens[1:]}
-    capital = said.cased and any(token.capital and token.low not in FUNCTION for token in said.tokens[1:])
-    if low not in GIVEN or first.quoted or said.gap(1) or capital:
-        return None
-    does = clitic or behind in AUXILIARIES or behind.endswith(("s", "ed")) or behind in _THEIR_VERBS
-    if not does or others & (GIVEN | PEOPLE | _DEAD):
-        return None
-    return replace(first, text=first.text[: len(low)], low=low)
 
 
 def who_is_called(said: Sentence, before: Sentence | None) -> Sentence:
@@ -697,13 +670,9 @@ _LISTING: Final = frozenset("and or please".split())
 _POINTING: Final = frozenset("and me with by from to for it's its is does or him her".split())
 """Words before a name that is not spoken to."""
 _HESITATING: Final = frozenset("well oh um er".split())
-_DEAD: Final = frozenset("died dead passed gone lost late buried funeral".split())
 _CALLED_SO: Final = pattern("facts.called_so")
 _RELATED_TO_ME: Final = pattern("facts.introduced")
 _BETWEEN: Final = pattern("facts.between")
-_RELATION_LAST: Final = re.compile(
-    rf"(?<![a-z'])(?:my|our) (?:{source('facts.kin')}|{source('facts.child')}) $"
-)
 _NEAR_PRONOUN: Final = 3
 """Words of a sentence before a pronoun that means somebody in the sentence before: "and she's called"."""
 _IS_CALLED: Final = tuple(Token(word, word, gap=False, quoted=False) for word in ("is", "called"))

@@ -150,8 +150,7 @@ def listen(
     storable = text[:_MAX_CHARACTERS].encode(errors="ignore").decode()  # lone surrogates cannot be kept
     spoken = _joined(sentences(storable))
     spoken = [
-        facts.who_is_called(facts.who_is_meant(said, before), before)
-        for before, said in zip([None, *spoken], spoken, strict=False)
+        facts.who_is_called(said, before) for before, said in zip([None, *spoken], spoken, strict=False)
     ]
     if by_an_agent(spoken) or staged(spoken):
         return []

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from echoic.english.lexicon import (
-    AUXILIARIES,
     FUNCTION,
     GIVEN,
     NUMBERS,
@@ -370,27 +369,12 @@ _FEW_BEHIND: Final = 6
 _HELD_OPENINGS: Final = {"be": "i'm", "do": "i", "have": "i have", "thing": "my {thing} is"}
 _SECOND: Final = re.compile(r"\b(?:your|yourself|yours)\b", re.IGNORECASE)
 _FIRST: Final = {"your": "my", "yourself": "myself", "yours": "mine"}
-# By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
-_ASKS_OF_RELATIVE: Final = pattern("answers.relative")
-_ASKS_OF_ANIMAL: Final = pattern("answers.animal")
-_IS_RELATIVE: Final = pattern("answers.is_relative")
-_BREEDS: Final = words("answers.breeds")
-_PERSONS_DO: Final = frozenset(
-    """eats works lives drives likes loves hates wants takes goes says plays drinks teaches knows has can't
-    won't""".split()
-)
-_NO_NAMES: Final = frozenset(
-    """pardon sorry what who which mum dad eh well yes no hello gosh blimey crikey heavens jeez goodness phew
-    wow woof mine""".split()
-)
-"""Words that begin an answer and are no name."""
-_BREEDS_END: Final = ("poo", "doodle", "ocker", "hound", "weiler")
-_LEAST_NAME: Final = 3
+# Questions for a person, and the relation in the answer: "my son, Andrew Bell".
 _WHO: Final = re.compile(r"\b(?:who|who's|whom|name|kin|guarantor|contact|anyone|anybody|else|someone) ")
 _RELATION: Final = re.compile(
     rf"(?:(?:me and|with|and) )?(?P<whose>(?:my|our) (?:{source('facts.kin')}|{source('facts.child')})) "
 )
-_POLITE: Final = frozenset("please thanks thank love sir madam ma'am mate".split())
+# By what name the agent speaks to the caller, and where somebody who is known there mostly gives theirs.
 _IS_THAT: Final = pattern("answers.is_that")
 _REGISTERED: Final = pattern("answers.registered")
 # "Yes, of course." and "My name?" before it.
@@ -410,8 +394,8 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     spoken of before, see `speaks_of_another`.
     """
     asked, said = sentences(question), sentences(answer)
-    if asked and said and (named := _relative_named(asked[-1], said)):
-        return named
+    if asked and said and (named := _relation_named(asked[-1], said[0])):
+        return " ".join([named, *(_as_it_is(one) for one in said[1:])])
     opening, other = _opening(asked, of_another=of_another) if asked else ("", False)
     said = _named_in_full(said) if opening == _NAME else said
     # the caller who is asked for theirs may speak of anybody next
@@ -422,39 +406,13 @@ def completed(question: str, answer: str, *, of_another: bool = False) -> str:
     if not statement:
         agreed = affirmation(asked[-1], said) if asked and said and not (other or of_another) else ""
         return agreed or answer
-    rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
+    rest = [_as_it_is(one) for one in said[1:]]
     spelled = opening == _NAME and rest and _LETTERS.match(said[1].line)
     return " ".join([statement + ("," if spelled else "."), *rest])
 
 
-def _relative_named(asked: Sentence, said: Sequence[Sentence]) -> str:
-    """The answer with the relation that the question holds, if it begins with a name: "And your husband?",
-    "Suresh eats everything" is "my husband Suresh eats everything"; empty if it does not.
-    """
-    line = asked.line[-_QUESTION:]
-    about = _ASKS_OF_RELATIVE.search(line) or _ASKS_OF_ANIMAL.search(line)
-    agreed = _AFFIRMS.match(said[0].line) if about is None else None
-    about = _IS_RELATIVE.search(line) if agreed and (asked.question or not asked.cased) else about
-    rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
-    if about is None:
-        whole = _relation_named(asked, said[0])
-        return " ".join([whole, *rest]) if whole else ""
-    leading = agreed or _LEADING.match(said[0].line)
-    start = said[0].at.get(leading.end(), len(said[0])) if leading else 0
-    groups = about.groupdict()
-    kin = groups.get("asked") or groups["kin"]
-    name = said[0].text(start, len(said[0])) if start < len(said[0]) else ""
-    if about.re is _ASKS_OF_ANIMAL:
-        is_name = _is_animal(said, start)
-    elif agreed:  # "Yes, Karen" and "Yes please, Karen" may speak to the agent
-        meant = len(said[0]) > start + 1 or groups["him"] is not None
-        is_name = meant and _POLITE.isdisjoint(agreed.group().split()) and _is_whole_name(said[0], start)
-    else:
-        is_name = _is_whole_name(said[0], start) or _is_echo(said, start, kin)
-    if is_name:
-        return " ".join([f"my {kin} is called {name}.", *rest])
-    tells = not agreed and about.re is _ASKS_OF_RELATIVE and _tells_of_name(said[0], start)
-    return " ".join([f"my {kin} {name}.", *rest]) if tells else ""
+def _as_it_is(said: Sentence) -> str:
+    return said.text(0, len(said)) + ("?" if said.question else ".")
 
 
 def _relation_named(asked: Sentence, said: Sentence) -> str:
@@ -465,49 +423,10 @@ def _relation_named(asked: Sentence, said: Sentence) -> str:
     leading = _LEADING.match(said.line)
     found = _RELATION.match(said.line, leading.end() if leading else 0)
     start = said.at.get(found.end(), len(said)) if found else len(said)
-    if found is None or not said.gap(start) or not _is_whole_name(said, start) or not _WHO.search(asked.line):
+    named = said.low(start) in GIVEN and not said.question and _is_full_name(said.tokens[start:])
+    if found is None or not (named and said.gap(start) and _WHO.search(asked.line)):
         return ""
     return f"{found['whose']} is called {said.text(start, len(said))}."
-
-
-def _is_whole_name(said: Sentence, start: int) -> bool:
-    """Whether the sentence is only a name from its word `start` on."""
-    return said.low(start) in GIVEN and not said.question and _is_full_name(said.tokens[start:])
-
-
-def _is_echo(said: Sequence[Sentence], start: int, kin: str) -> bool:
-    """Whether the answer first says who is meant: "How old is your son?", "Kuba? Eleven."."""
-    name = said[0].low(start)
-    if not (said[0].question and len(said[0]) == start + 1 and len(name) >= _LEAST_NAME) or len(said) < 2:
-        return False
-    told = said[1].low(0)
-    if told in {"no", "not", "who"}:
-        return False
-    known = name in GIVEN or (told in NUMBERS and said[0].cased and not _is_word(name))
-    related = name == kin or _OTHERS.search(f"{name} ") is not None
-    return known and not related and name not in _NO_NAMES and not said[1].question
-
-
-def _is_animal(said: Sequence[Sentence], start: int) -> bool:
-    """Whether the answer is an animal's name and what animal it is: "Biscuit. Old Labrador."."""
-    first = said[0]
-    bred = any(not _BREEDS.isdisjoint(one.line.split()) for one in said[1:2])
-    name = first.low(start)
-    plain = len(first) == start + 1 and first.cased and not first.question and len(name) >= _LEAST_NAME
-    other = name in _BREEDS | _NO_NAMES or name.endswith(_BREEDS_END)
-    return plain and bred and not other and not _is_word(name)
-
-
-def _tells_of_name(said: Sentence, start: int) -> bool:
-    """Whether the answer tells of somebody by name: "Ollie's nine", not "Tom, is it ready?"."""
-    name, _, clitic = said.low(start).partition("'")
-    behind = said.low(start + 1)
-    if said.question or len(name) < _LEAST_NAME or _is_word(name) or name in PLACES or name in _NO_NAMES:
-        return False
-    if clitic or said.gap(start + 1):
-        return name in GIVEN and (clitic == "s" or behind.partition("'")[0] in {"he", "she"})
-    suits = said.low(start + 2) in {"best", "better", "for", "well", "fine"}  # "Victoria works best"
-    return (behind in _PERSONS_DO and not suits) or (name in GIVEN and behind in AUXILIARIES)
 
 
 def affirmation(asked: Sentence, said: Sequence[Sentence]) -> str:
@@ -539,7 +458,7 @@ def affirmation(asked: Sentence, said: Sequence[Sentence]) -> str:
     else:
         opening, comma = opening[0].upper() + opening[1:], ", "  # no name is in lower case then
     link = " " if said[0].low(begun) in PREPOSITIONS else comma
-    rest = [one.text(0, len(one)) + ("?" if one.question else ".") for one in said[1:]]
+    rest = [_as_it_is(one) for one in said[1:]]
     return " ".join([f"{opening} {held}{link if behind else ''}{behind}.", *rest])
 
 

@@ -54,18 +54,17 @@ _KIN: Final = (
 )
 
 
-_ALONE: Final = (
-    r"(?:(?:\A|\b(?:and|but|so) )(?:mam|mummy|mum|mom|daddy|dad|nana|nan(?! bread)|gran|granny|grandma|"
-    r"grandad|granddad|grandpa)|\bthe (?:missus|wife|husband))(?:'?s|'ll|'d)?"
+_ALONE: Final = re.compile(
+    r"(?:\A(?:mam|mummy|mum|mom|daddy|dad|nana|nan(?! bread)|gran|granny|grandma|grandad|granddad|grandpa)"
+    r"|\bthe (?:missus|wife|husband))(?:'?s|'ll|'d)?\b(?!, |! |,? (?:i|i'm|i've|we|we're|our|my)\b)"
 )
-"""Relatives that are named without "my": "Dad can't have nuts", "the wife's a nurse"."""
+"""Relatives named without "my": "Dad can't have nuts", "the wife's a nurse"; not who is spoken to."""
 
 
 @cache
 def _about(rule: ThirdParties) -> re.Pattern[str]:
     """References to other people: "my sister", "the user's boss", "has a daughter"."""
     family = _YOUNG if rule == "adults" else f"{_YOUNG}|(?:{_KIN})s?|(?:ex-?)?(?:{source('facts.kin')})s?"
-    alone = "" if rule == "adults" else f"|{_ALONE}"
     others = family if rule == "adults" else f"{family}|(?:{source('facts.others')})s?"
     between = r"(?:(?!called|named)[\w'-]+ ){0,2}?"
     return re.compile(
@@ -74,7 +73,7 @@ def _about(rule: ThirdParties) -> re.Pattern[str]:
         r"|(?:my|our|me) (?:little |middle )?(?:boys?|girls?|lads?|lass(?:es)?|bairns?|youngest|eldest)"
         rf"|(?:has|have|had|got|i've|we've) (?:an? |some |[0-9]+ |(?:one|two|three|four|five|six) )?"
         rf"{between}(?:{family})"
-        rf"|(?:mother|father|mum|mom|dad|parent)s? (?:of|to)|pregnant|expecting twins){alone})\b"
+        rf"|(?:mother|father|mum|mom|dad|parent)s? (?:of|to)|pregnant|expecting twins))\b"
         r"(?! tongue|'s (?:appointment|surgery|office|note|orders))"
     )
 
@@ -92,7 +91,10 @@ def is_dropped(rule: ThirdParties, key: str | None, *texts: str | None) -> bool:
         return False
     if key and _keys(rule).search(re.sub(r"[\W_]+", " ", fold(key))):
         return True
-    return any(text is not None and _about(rule).search(fold(text)) for text in texts)
+    said = [fold(text) for text in texts if text is not None]
+    # a value may be called so: "Gran Canaria", "Mum's Kitchen"
+    alone = key is None and rule != "adults" and any(map(_ALONE.search, said))
+    return alone or any(map(_about(rule).search, said))
 
 
 FACT_CATEGORIES: tuple[Category, ...] = ("preference", "entity", "decision", "requirement", "fact")
