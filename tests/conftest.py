@@ -174,7 +174,8 @@ def _is_drawn(item: pytest.Item) -> bool:
     A test of `memory` runs in RAM and on one store that the seed chooses, and of a contract that is repeated a
     third is drawn. What is promised is always shown on all of them.
     """
-    if not item.get_closest_marker("repeated") or item.originalname in PROMISED:
+    promised = {item.originalname, item.cls and item.cls.__name__} & PROMISED
+    if promised or not item.get_closest_marker("repeated"):
         return True
     in_ram = _in_ram(item)
     draw = Random(f"{scale.SEED} {in_ram}").random()

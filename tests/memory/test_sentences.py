@@ -755,19 +755,6 @@ class TestClauses:
             "I've got an opening at quarter past three",
             "We've assigned you Doctor Mehta",
             "I've raised a ticket for you, it's number 88123",
-            "Right, your date of birth is the ninth of May",
-            "So just to recap, you're moving to 14 Ash Grove on the first of May",
-            "got it you prefer emails to calls",
-            "And your surname is spelled W, R, I, G, H, T",
-            "So you need a ground floor room, I've noted that",
-            "I have an aisle seat in row twelve for you",
-            "I have Thursday at two or Friday at nine available",
-            "I've got your prescription ready",
-            "I can't change your booking",
-            "I've got you down for the Friday",
-            "I have your mobile as 07700 900 118",
-            "I'd recommend the family plan, it covers your two kids",
-            "We do have a vegan option",
         ],
     )
     def test_what_an_agent_says_of_a_caller_is_of_the_listener(self, text):
@@ -792,33 +779,11 @@ class TestClauses:
             "I can do Monday or Friday",
             "I've booked you for my wedding",
             "I'm on your basic plan",
-            "Great, you need to know I'm diabetic",
-            "Sure, you can ring after six",
-            "Right, your engineer must ring first",
-            "Just to confirm, I'm vegan",
-            "Your plan B I like best",
-            "your plan a b i like",
-            "I have a spare room available",
-            "I've got the reference number for you, it's 48213",
-            "I can't find your booking page",
-            "I can't read your appointment letters",
-            "I can't see your booking, I'm blind",
-            "I've got you down as my landlord",
-            "I'd recommend calling after six, I work days",
-            "We do have a spare room",
-            "I do have a table booked for the ninth",
         ],
     )
     def test_what_a_caller_says_to_an_agent_is_not(self, text):
         assert not any(of_listener(clause) for clause in clauses(text))
         assert clauses(text)
-
-    @pytest.mark.parametrize("text", ["Call me old-fashioned.", "call me crazy but i want a person"])
-    def test_an_idiom_says_nothing_of_its_speaker(self, text):
-        assert not any("call me" in clause.text.casefold() for clause in clauses(text))
-
-    def test_a_name_like_an_idiom_is_read(self):
-        assert [clause.text for clause in clauses("Call me Crispin Mad")] == ["Call me Crispin Mad"]
 
     @pytest.mark.parametrize(
         "text", ["\0", "I " * 5000, "🙂" * 99, "i'm " * 3, "[PIN]", "'", "I, I, I, and I"]

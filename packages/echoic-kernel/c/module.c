@@ -1381,6 +1381,10 @@ static PyObject *fused(PyObject *module, PyObject *const *args, Py_ssize_t nargs
         done = Py_NewRef(Py_None);
         goto end;
     }
+    /* others may have written to them while their lock was let go */
+    if (!inside64(fusion.memory, (Py_ssize_t)fusion.sources, 0, (Py_ssize_t)fusion.rows) ||
+        !inside64(fusion.turn, (Py_ssize_t)fusion.sources, 0, (Py_ssize_t)fusion.rows))
+        goto end;
     look_again(&looks, &fusion);
     done = shown(&looks, own, around, missing);
 

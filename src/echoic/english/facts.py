@@ -120,8 +120,6 @@ def _language(low: str, measure: str) -> SelfStatement:
 
 _ADULT: Final = range(10, 111)
 _ANY_AGE: Final = range(3, 121)
-_CENTURY: Final = 100
-"""An age of which nobody says "only" and means it."""
 _INTRODUCED: Final = frozenset("speaking calling ringing phoning here from".split())
 _AGE_CLOSERS: Final = words("facts.age_closers")
 _LASTING: Final = words("facts.lasting")
@@ -295,7 +293,7 @@ def age(spot: Spot) -> RuleReading | None:
     """A bare number is an age only if it counts nothing: "34." but not "34 minutes away"."""
     said = spot.said
     found = phrases.number(said, spot.at)
-    if found is None or (found.value >= _CENTURY and "only " in spot.match.group()):
+    if found is None:
         return None
     years = [said.low(found.end), said.low(found.end + 1)]
     if years[0] in {"years", "year"} and years[1] in {"old", "young", "of"}:

@@ -273,7 +273,7 @@ def _compiled(channels: Channels, limit: int, broad: FusionWeights, close: Fusio
     what = [(place.layout.held, place.partition.tokens) for place in channels.places]
     given = tuple(what), scored, tuple(map(channels.get, _SIGNALS)), channels.missed, sources, weights
     pieces, how = (axes, share, WINDOW), (_USUAL_RANGE, SAME, ECHO, ASKING)
-    found = kernel.compiled.fused(*given, pieces, how, limit, CANDIDATES, late)
+    found = kernel.compiled.fused(*given, pieces, how, int(limit), CANDIDATES, late)
     if found is None:
         return None
     rows, scores, beside, looked, *compared, missing = found
@@ -436,8 +436,10 @@ def _fair(late: Floats, broad: Floats, keyed: Mask | None) -> Floats:
     if there.all() and (keyed is None or not keyed.any()):
         return late
     few = np.count_nonzero(there) < _FEW
-    slope = _USUAL_SLOPE if few else float(late[there].std()) / (float(broad[there].std()) + 1e-9)
-    expected = np.clip(_mean(late, there) + slope * (broad - _mean(broad, there)), -1, 1)
+    # in single precision, equal scores lie apart, and the slope makes that large
+    apart, known = broad.astype(np.float64) - _mean(broad, there), late[there].astype(np.float64)
+    slope = _USUAL_SLOPE if few else float(known.std()) / (float(apart[there].std()) + 1e-9)
+    expected = np.clip(_mean(late, there) + slope * apart, -1, 1).astype(np.float32)
     fair: Floats = np.where(there, late, expected)
     if keyed is not None:
         fair = np.where(keyed, np.fmax(late, expected), fair)
@@ -478,7 +480,7 @@ def _stood_in(meaning: Floats, text: Floats, ranged: Mask | None) -> Floats:
 
 
 def _mean(scores: Floats, there: Mask) -> float:
-    return float(scores[there].mean()) if there.any() else 0.0
+    return float(scores[there].mean(dtype=np.float64)) if there.any() else 0.0
 
 
 def top(scores: NDArray[np.floating], count: int) -> NDArray[np.intp]:

@@ -57,9 +57,6 @@ _OWNING: Final = frozenset("me my mine our ours us".split())
 _SUBJECTS: Final = frozenset("i i'm i've i'd i'll my we we're we've we'd we'll our".split())
 _SERVICE: Final = pattern("signs.service")
 _OF_LISTENER: Final = pattern("signs.of_listener")
-_BESIDE_LISTENER: Final = pattern("signs.beside_listener")
-"""Words of the speaker's in a clause that is about the listener all the same; "i" may be a letter."""
-_IDIOM: Final = pattern("signs.idiom")
 _OF_THEIRS: Final = pattern("signs.theirs")
 _THEIR_CARER: Final = pattern("signs.their_carer")
 _UNSURE_OF_THEM: Final = pattern("signs.unsure_of_them")
@@ -342,10 +339,9 @@ def of_listener(clause: Clause) -> bool:
     """
     line = " ".join(clause.words) + " "
     if _SERVICE.match(line):
-        # "I can't see your booking, I'm blind" says something else as well
-        return _OWNING.isdisjoint(clause.words) and _SUBJECTS.isdisjoint(clause.words[1:])
-    told = _BESIDE_LISTENER.sub("", line).split()
-    return _OF_LISTENER.match(line) is not None and _OWN.isdisjoint(told)
+        return _OWNING.isdisjoint(clause.words)
+    # "with us" is with the company
+    return _OF_LISTENER.match(line) is not None and _OWN.isdisjoint(line.replace(" with us ", " ").split())
 
 
 def of_theirs(clause: Clause) -> bool:
@@ -358,9 +354,8 @@ def of_theirs(clause: Clause) -> bool:
 
 
 def _bare(words: Sequence[str]) -> bool:
-    """Whether they are only letters, figures, a time or an idiom, which say of nothing that it is so."""
-    letters = all(len(word) <= 1 or word in _TWICE for word in words)
-    return letters or _measures(words) or _IDIOM.match(" ".join(words) + " ") is not None
+    """Whether they are only letters, figures or a time, which say of nothing that it is so."""
+    return _measures(words) or all(len(word) <= 1 or word in _TWICE for word in words)
 
 
 def _measures(words: Sequence[str]) -> bool:
