@@ -144,7 +144,7 @@ int look_first(Looks *looks, const Fusion *from)
 }
 
 /* Raises each turn that is compared to the best memory learned from it. */
-static void raise(const Looks *looks, const Fusion *from, float *scores)
+static void raise_turns(const Looks *looks, const Fusion *from, float *scores)
 {
     for (size_t p = 0; p < from->sources; p++) {
         int32_t memory = looks->at[from->memory[p]], turn = looks->at[from->turn[p]];
@@ -216,8 +216,8 @@ void look_again(Looks *looks, const Fusion *from)
     for (size_t i = 0; key && i < looks->count; i++)
         looks->key[i] = key[looks->looked[i]];
     if (key)
-        raise(looks, from, looks->key);
-    raise(looks, from, looks->late);
+        raise_turns(looks, from, looks->key);
+    raise_turns(looks, from, looks->late);
     be_fair(looks, from);
     for (size_t i = 0; i < looks->count; i++) {
         size_t row = (size_t)looks->looked[i];
