@@ -28,7 +28,7 @@ help:
 	@echo "make bench-corpus      play the voice-memory corpus to Echoic and its peers (in .venv-peers); SPLIT=test"
 
 .venv/.run: requirements/build.txt requirements/run.txt requirements/weights.txt pyproject.toml $(PACKAGES) $(KERNEL) scripts/venv
-	@test -e .venv/.dev || scripts/venv run
+	@if test -e .venv/.dev; then $(MAKE) --no-print-directory .venv/.dev; else scripts/venv run; fi
 	@touch .venv/.run
 
 .venv/.dev: requirements/build.txt requirements/dev.txt requirements/weights.txt pyproject.toml $(PACKAGES) $(KERNEL) scripts/venv
