@@ -175,8 +175,10 @@ def find(place: Candidates, terms: Terms) -> SpeakerCounts:
 
 def has_key(partition: Partition, key: str) -> bool:
     """Whether any memory in `partition`, current or not, may have the key `key`. Takes its lock."""
-    term = key_facet(content_words(key_words(key))).term
     with partition.lock:
+        if not Layout.of(partition).remembers:
+            return False
+        term = key_facet(content_words(key_words(key))).term
         return len(Postings.of(partition).find(np.array([term], np.uint32)).row) > 0
 
 
