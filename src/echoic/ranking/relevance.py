@@ -353,9 +353,9 @@ def _exceptions(channels: Channels, rows: Rows, found: Floats, *, closely: bool,
     is_bare = len(query.words) == len(query.folded)
     if asks and "asking" in channels:
         asking = channels["asking"][rows] > 0
-        if closely and asking.any():  # repeated questions have similar vectors: check only those
+        if closely and np.count_nonzero(asking):  # repeated questions have similar vectors: check only those
             asking &= channels["vector_own"][rows] >= _SAME
-    if not (is_bare or asking.any()):
+    if not (is_bare or np.count_nonzero(asking)):
         return found
     says_all = _said(channels, rows, beside=False)["said"] >= 1
     if is_bare and _is_rare(channels):

@@ -378,7 +378,7 @@ class SQLiteStore:
     def _mark(self) -> int:
         """Changes with every commit, of any process. Some microseconds on the event loop."""
         try:
-            return int(self._watch.pragma("data_version")) if self._watch else _UNKNOWN
+            return int(self._watch.execute("pragma data_version").get) if self._watch else _UNKNOWN
         except apsw.Error:  # busy, as while another process recovers the log: use the other thread
             return _UNKNOWN
 
