@@ -3,8 +3,8 @@
 A third of the time goes to whole services that are simulated from a seed (`tests/simulation`). Then the tests
 marked `repeated`, which say on another store or in another way what others say, run once: `make test` draws
 some of them. Then each round is the tests marked `crash`, `histories` or `examples` with another seed. The
-first is at a quarter of full scale; each next one is twice as large while the time left is enough for it, then
-as large as fits.
+first is at a quarter of full scale; each next one is twice as large while the time left is enough for it,
+then as large as fits.
 A failure ends it, and names the seed and the scale that show it again.
 
     .venv/bin/python scripts/soak.py --minutes 15
