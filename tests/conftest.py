@@ -169,14 +169,17 @@ def _in_ram(item: pytest.Item) -> str:
 
 
 def _is_drawn(item: pytest.Item) -> bool:
-    """Whether this run has a test that says the same on another store; `make soak` has all of them.
+    """Whether this run has a test that says the same on another store or way; `make soak` has all of them.
 
-    A test of `memory` runs in RAM and on one store that the seed chooses, and of a contract that is repeated a
-    third is drawn. What is promised is always shown on all of them.
+    A test of `memory` runs in RAM and on one store that the seed chooses, a test of calls that is repeated for each
+    way of a page's audio on one of them, and of a contract that is repeated a third is drawn. What is promised is
+    always shown on all of them.
     """
     promised = {item.originalname, item.cls and item.cls.__name__} & PROMISED
-    if promised or not item.get_closest_marker("repeated"):
+    if promised or not (repeated := item.get_closest_marker("repeated")):
         return True
+    if ways := repeated.kwargs.get("ways"):
+        return item.callspec.params["way"] == Random(f"{scale.SEED} {item.originalname}").choice(ways)
     in_ram = _in_ram(item)
     draw = Random(f"{scale.SEED} {in_ram}").random()
     return draw < 1 / 3 if in_ram == item.nodeid else (draw < 1 / 2) == ("files" in item.nodeid.split("[")[1])

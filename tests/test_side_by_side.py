@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import forked
+
 TESTS = """
 import os, pytest
 
@@ -92,13 +94,16 @@ def test_what_tests_share_is_made_once_in_a_process(ran):
 
 def collected(**variables):
     """The tests of one file of `memory`, by name: on which stores each runs."""
-    ran = subprocess.run(
+    ran = forked.run(
         [
             sys.executable,
             "-m",
             "pytest",
             "--collect-only",
             "-q",
+            # the process that forks has imported what pytest would rewrite
+            "-W",
+            "ignore::pytest.PytestAssertRewriteWarning",
             "-p",
             "no:cacheprovider",
             "tests/memory/test_items.py",

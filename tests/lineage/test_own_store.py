@@ -94,12 +94,14 @@ class Resent(Texts):
         pass
 
 
+@pytest.mark.repeated
 class TestResentDocuments(TestDocuments):
     @pytest.fixture
     def store(self):
         return DocumentStore(Resent())
 
 
+@pytest.mark.repeated
 @needs_redis
 class TestRedisExample(StoreConformance):
     @pytest.fixture(scope="class")

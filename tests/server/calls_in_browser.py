@@ -7,9 +7,11 @@ import base64
 import re
 import wave
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from playwright.async_api import expect
 
+import echoic.server
 from echoic_loopback.gemini_live import GeminiLiveServer
 from echoic_loopback.openai_realtime import OpenAIRealtimeServer
 from echoic_loopback.realtime import Says, silence, speech
@@ -21,7 +23,14 @@ SPOKEN = speech("my name is Pavel and I live", rate_hz=48_000, word_ms=round(200
 """What the microphone hears, again and again. Which words these are to the provider, its script says."""
 PAUSE_MS = round(6000 / SPEED)
 """Long enough for a page on a busy machine to mute before the words begin again: they would cut the reply off."""
+LINE = Path(echoic.server.__file__).parent / "static" / "voice" / "line.js"
+[READY_MS] = re.findall(r"^const READY_MS = ([\d_]+);", LINE.read_text(encoding="utf-8"), re.MULTILINE)
+"""After which a page gives up a line that was opened and is not ready: soon, where several tests share a processor."""
+CALLED_MS = 120_000
+"""How long these pages wait for it instead."""
 ON_DEMAND = """{
+  const later = window.setTimeout.bind(window);
+  window.setTimeout = (what, ms, ...given) => later(what, ms === READY_MS ? CALLED_MS : ms, ...given);
   const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
   let voice = null;
   navigator.mediaDevices.getUserMedia = async (constraints) => {
@@ -45,7 +54,11 @@ ON_DEMAND = """{
     source.connect(voice);
     source.start();
   };
-}""".replace("RATE_HZ", str(SPOKEN.rate_hz)).replace("PCM", base64.b64encode(SPOKEN.pcm).decode())
+}"""
+ON_DEMAND = ON_DEMAND.replace("READY_MS", READY_MS).replace("CALLED_MS", str(CALLED_MS))
+ON_DEMAND = ON_DEMAND.replace("RATE_HZ", str(SPOKEN.rate_hz)).replace(
+    "PCM", base64.b64encode(SPOKEN.pcm).decode()
+)
 """In a page: its microphone is opened as it asks for it, and says the words when told to, once."""
 MICROPHONE = ("--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 
@@ -144,7 +157,7 @@ async def call(page):
     """Begin a call, muted: nothing is said before `speak`."""
     await page.get_by_role("button", name="Call", exact=True).click()
     await page.get_by_role("button", name="Mute").click()
-    await expect(state(page)).to_have_text(re.compile("Muted|Speaking"), timeout=30_000)
+    await expect(state(page)).to_have_text(re.compile("Muted|Speaking"), timeout=CALLED_MS)
 
 
 async def heard_out(page):

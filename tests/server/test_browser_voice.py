@@ -48,6 +48,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 BY_SOCKET_AND_BY_WEBRTC = ["openai", "webrtc"]
 """The two ways of a page's audio. Which provider the server calls, the page cannot tell: one test calls the other."""
+either_way = pytest.mark.repeated(ways=BY_SOCKET_AND_BY_WEBRTC)
+"""Of what the page does alike on both: `make test` draws one, `make soak` has both."""
 WHO = "my name is Pavel and I live in Tel Aviv"
 LONG = " ".join(
     f"{number} of the many things there are to say about it and"
@@ -350,6 +352,7 @@ DEAD_LINES = """
 """In a page: nothing is sent while `dead`, and nothing says so, as when a network is gone."""
 
 
+@either_way
 @pytest.mark.parametrize("way", BY_SOCKET_AND_BY_WEBRTC)
 async def test_what_is_typed_into_a_line_that_leads_nowhere_is_answered_on_the_next(browser, tmp_path, way):
     script = Script(Says("hello"), Says("I read you"), open_ended=True)
@@ -403,6 +406,7 @@ async def test_a_call_that_cannot_be_had_says_why(browser, tmp_path):
         assert "could not be reached" in await page.locator("#notice").inner_text()
 
 
+@either_way
 @pytest.mark.parametrize("way", BY_SOCKET_AND_BY_WEBRTC)
 async def test_a_line_that_breaks_before_the_call_is_up_is_told_and_another_call_is_offered(
     browser, tmp_path, way
@@ -520,6 +524,7 @@ UNPLUGGED = """
 """
 
 
+@either_way
 @pytest.mark.parametrize("way", BY_SOCKET_AND_BY_WEBRTC)
 async def test_a_microphone_that_is_unplugged_in_a_call_is_spoken_through_once_it_is_back(
     browser, tmp_path, way

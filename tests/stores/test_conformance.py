@@ -40,6 +40,7 @@ class TestJsonFiles(StoreConformance):
         return FilesStore(store._folder.root, store._folder.layout)
 
 
+@pytest.mark.repeated
 class TestMarkdownFiles(TestJsonFiles):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:

@@ -35,6 +35,7 @@ def keys(_deployment: str) -> list[bytes]:
     return [KEY]
 
 
+@pytest.mark.repeated
 class TestEncryptedSQLite(StoreConformance):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:
