@@ -41,6 +41,7 @@ BY_HAND = {
     "echoic bench": "minutes; packages/echoic-bench has tests",
     "echoic --embedder": "a model from the hub, or the minutes of a benchmark; packages/echoic-bench has tests",
     "python -m benchmarks.whole_calls": "minutes; tests/memory/test_distil_parts.py runs it on one call",
+    "python -m benchmarks.marked_calls": "minutes; tests/memory/test_distil_parts.py runs its measure on one call",
     "python tests/memory/learning_figures.py": "a minute; tests/memory/test_others_sentences.py asserts what it prints",
     "ECHOIC_LIVE_OPENAI_KEY=…": "it takes a key",
 }

@@ -48,6 +48,12 @@ def whole_calls(monkeypatch):
     return importlib.import_module("benchmarks.whole_calls")
 
 
+@pytest.fixture
+def marked_calls(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    return importlib.import_module("benchmarks.marked_calls")
+
+
 class TestDays:
     @pytest.mark.parametrize(
         ("said", "kept"),
@@ -475,6 +481,29 @@ class TestLabelledSet:
         benchmark.count(score, labelled, [invented, invented])
         assert (score.right, len(score.wrong), len(score.from_the_agent)) == (0, 2, 2)
         assert score.contradictions == [(labelled["id"], "home")]
+
+
+class TestMarkedCalls:
+    def test_every_call_has_both_speakers_and_marks_that_close(self, marked_calls):
+        for path in sorted(marked_calls.FOLDER.glob("*.txt")):
+            calls = list(marked_calls.calls(path))
+            assert len(calls) == 44
+            for call in calls:
+                assert {turn.speaker for turn in call.turns} == {"agent", "user"}
+                assert not any(brace in turn.text for turn in call.turns for brace in "{}")
+                assert any(call.marks.values())
+
+    async def test_what_states_a_mark_is_told_from_what_states_none(self, marked_calls):
+        told = "Hello, it's raining. {work: I work at Tesco}, and {dislike?: lilies}"
+        turn = echoic.Turn(id="t0", speaker="user", text=marked_calls.MARK.sub(lambda mark: mark["words"], told))
+        marks = [("said in full", "I work at Tesco"), ("answers", "lilies"), ("said in full", "it rains a lot")]
+        call = marked_calls.Call(turns=[turn], marks={"t0": marks})
+        async with echoic.open("memory://", embedder="local") as memory:
+            count = await marked_calls.measured(memory, "ana", call, show=False)
+            call.marks = {"t0": []}
+            unmarked = await marked_calls.measured(memory, "ben", call, show=False)
+        assert count == {("said in full", True): 1, ("said in full", False): 1, ("answers", False): 1, ("fact", True): 1}
+        assert unmarked == {("fact", False): 1}
 
 
 class TestWholeCalls:

@@ -103,6 +103,28 @@ async def test_what_suffices_by_itself_is_kept_unless_what_stands_beside_it_deni
     assert [memory.confirmed for memory in found] == [False] * kept
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (
+            "I'm a nurse, I work nights on a Thursday, so it depends what she says.",
+            ["nurse", "I work nights on a Thursday"],
+        ),
+        ("I'm not that sort of doctor, I teach history.", ["I teach history"]),
+        ("nah wednesdays im at college", ["Im at college"]),
+        ("If I were twenty-five I'd walk, but I've got the car outside.", []),
+        ("My mate says I'm a plumber, so he rings me all the time.", []),
+    ],
+)
+async def test_of_what_is_said_in_one_breath_the_statements_are_kept(learned_from, text, kept):
+    assert [memory.text for memory in await learned_from(text)] == kept
+
+
+async def test_what_replaces_something_is_kept_whole():
+    found = await facts_after("I'm a chef", "I gave up being a chef, I drive a taxi now")
+    assert [memory.text for memory in found] == ["I gave up being a chef, I drive a taxi now"]
+
+
 async def test_a_bare_answer_means_what_its_question_asked():
     async with echoic.open("memory://", embedder="local") as memory:
         user = memory.user("ana")

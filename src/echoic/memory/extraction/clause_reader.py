@@ -55,6 +55,9 @@ _OWN: Final = frozenset(
 )
 _OWNING: Final = frozenset("me my mine our ours us".split())
 _SUBJECTS: Final = frozenset("i i'm i've i'd i'll my we we're we've we'd we'll our".split())
+_OTHER_SUBJECTS: Final = frozenset(
+    "he he's he'll she she's she'll it it's they they're they've you you're that's there's".split()
+)
 _SERVICE: Final = pattern("signs.service")
 _OF_LISTENER: Final = pattern("signs.of_listener")
 _OF_THEIRS: Final = pattern("signs.theirs")
@@ -137,6 +140,8 @@ class Clause:
     """Whether the speaker corrected something in its sentence."""
     lead: tuple[str, ...] = ()
     """The words before it that only join it to others, folded: "sorry"."""
+    parts: tuple[Clause, ...] = ()
+    """What it is cut into if it is not kept as it is: "I'm a nurse" of "I'm a nurse, so it depends"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,32 +308,69 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
     led = condition_before(said)
     if led and said.low(0) in PREPOSITIONS:  # so is "during term time I live in Durham"
         starts = [at for at in starts if at != led[1]]
+    turn = [*before, *lows, *behind]
     for first, end in itertools.pairwise([*starts, len(said)]):
-        start, stop = _trimmed(said, first, end)
-        tokens = said.tokens[start:stop]
-        words = tuple(token.low for token in tokens)
-        if not FEWEST <= len(words) + _contracted(words) <= MOST or not _SECRET.isdisjoint(words):
+        whole = _clause(said, ground, (first, end), turn, len(before))
+        if whole is None:
             continue
-        if all(token.quoted for token in tokens) or _bare(words):
-            continue
-        left, right = [*before, *lows[:start]][-_NEAR:], [*lows[stop:], *behind][:_NEAR]
-        signs = {f"<{word}" for word in left} | {f">{word}" for word in right}
-        for where, some in (("<=", left), ("=", words), (">=", right)):
-            line = " ".join(some)
-            signs |= {f"{where}{sign}" for sign, found in _SIGNS.items() if line and found.search(line)}
-        own = next((at for at in range(start, stop) if said.low(at) in _OWN), start)
-        shown = {
-            "?": said.question and end == len(said),
-            "?later": said.question and end < len(said),
-            "?order": _asks(words),
-            "quoted": any(token.quoted for token in tokens),
-            "shadow": not ground.bears(start, firm=True, value_end=start),
-            "shade": not ground.bears(own, firm=True, value_end=own),
-        }
-        signs |= {f"={sign}" for sign, so in shown.items() if so}
-        mended = repaired(replace(said, tokens=tokens))
-        words = tuple(token.low for token in mended.tokens)
-        yield Clause(mended.text(0, len(mended)), words, frozenset(signs), lead=tuple(lows[first:start]))
+        cuts = [first, *(at for at in _cuts(said, first, end) if led is None or at != led[1]), end]
+        parts = (_clause(said, ground, some, turn, len(before)) for some in itertools.pairwise(cuts))
+        # one that begins with no subject is a fragment
+        own = [part for part in parts if part and len(cuts) > 2 and part.words[0] in _SUBJECTS - _HOLDERS]
+        yield replace(whole, parts=tuple(replace(part, place=at) for at, part in enumerate(own)))
+
+
+def _clause(
+    said: Sentence, ground: Ground, within: tuple[int, int], turn: Sequence[str], at: int
+) -> Clause | None:
+    """The clause of the words `within`, None if it cannot be a statement.
+
+    `turn` are all words of the turn, of which the sentence begins at `at`.
+    """
+    first, end = within
+    start, stop = _trimmed(said, first, end)
+    tokens = said.tokens[start:stop]
+    words = tuple(token.low for token in tokens)
+    if not FEWEST <= len(words) + _contracted(words) <= MOST or not _SECRET.isdisjoint(words):
+        return None
+    if all(token.quoted for token in tokens) or _bare(words):
+        return None
+    left, right = turn[max(at + start - _NEAR, 0) : at + start], turn[at + stop :][:_NEAR]
+    signs = {f"<{word}" for word in left} | {f">{word}" for word in right}
+    for where, some in (("<=", left), ("=", words), (">=", right)):
+        line = " ".join(some)
+        signs |= {f"{where}{sign}" for sign, found in _SIGNS.items() if line and found.search(line)}
+    own = next((at for at in range(start, stop) if said.low(at) in _OWN), start)
+    shown = {
+        "?": said.question and end == len(said),
+        "?later": said.question and end < len(said),
+        "?order": _asks(words),
+        "quoted": any(token.quoted for token in tokens),
+        "shadow": not ground.bears(start, firm=True, value_end=start),
+        "shade": not ground.bears(own, firm=True, value_end=own),
+    }
+    signs |= {f"={sign}" for sign, so in shown.items() if so}
+    mended = repaired(replace(said, tokens=tokens))
+    words = tuple(token.low for token in mended.tokens)
+    lead = tuple(token.low for token in said.tokens[first:start])
+    return Clause(mended.text(0, len(mended)), words, frozenset(signs), lead=lead)
+
+
+def _cuts(said: Sentence, first: int, end: int) -> Iterator[int]:
+    """Where another clause begins within those words, whoever it is about: "…, so …", "… because I …"."""
+    for at in range(first + 1, end):
+        subject = said.low(at) in _SUBJECTS or said.low(at) in _OTHER_SUBJECTS
+        joined = said.low(at - 1) in _JOINING or (subject and _goes_on(said, at))
+        opens = subject and (said.gap(at) or joined)
+        conjunction = said.gap(at) and said.low(at) in _JOINING
+        if (opens or conjunction) and not _paired(said, at) and not _spelled(said, at):
+            yield at
+
+
+def _goes_on(said: Sentence, at: int) -> bool:
+    """Whether the subject at `at` begins a clause without a pause: "with Doctor Aziz she's gentle"."""
+    near = {said.low(at - back) for back in (2, 3)}
+    return said.low(at - 1) not in _LEADS_ON and (said.low(at)[1:2] == "'" or near.isdisjoint(_POINTING))
 
 
 def of_listener(clause: Clause) -> bool:

@@ -362,6 +362,19 @@ class _SaidClause:
     """Whether the rules extracted it."""
     asked: bool
     """Whether the user asked in the turn to remember something, or corrected it."""
+    parts: tuple[_SaidClause, ...] = ()
+    """Of its clause."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadClause:
+    """A clause that was classified."""
+
+    said: _SaidClause
+    read: Read
+    vector: Floats
+    parts: tuple[_ReadClause, ...] = ()
+    """Those of its parts that are statements, if it is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,9 +442,22 @@ class SentenceExtractor:
             _Held(memory, Statement(statement_of(memory), by.kind(vector)), vector)
             for memory, vector in zip(held, made.vectors[len(said) :], strict=True)
         ]
-        read = list(zip(said, found, made.vectors, strict=False))
+        read = [
+            replace(one, parts=await self._statements_in(one, by))
+            for one in map(_ReadClause, said, found, made.vectors)
+        ]
         here = frozenset(turn.id for turn in (*reading.context, *reading.turns))
         return [*_disbelieved(read, reading.known, by), *_changes(read, known, by, here)]
+
+    async def _statements_in(self, whole: _ReadClause, by: Weights) -> tuple[_ReadClause, ...]:
+        """Those of the parts of `whole` that are statements, if it is none."""
+        parts = whole.said.parts
+        if not parts or whole.said.heard or _is_statement(whole.read, by):
+            return ()
+        made = await embedded(self._embedder, [part.clause.text for part in parts], "document")
+        found = read_clauses([part.clause for part in parts], made, by)
+        every = map(_ReadClause, parts, found, made.vectors)
+        return tuple(part for part in every if not part.said.heard and _is_statement(part.read, by))
 
 
 def _with_owners(turns: Sequence[Turn], told: dict[str, str]) -> dict[str, str]:
@@ -474,8 +500,13 @@ def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterato
     # "It's oh seven seven double oh": a part of a number, or one of which it is not known what it is
     found = [clause for clause in found if not is_bare(in_figures(clause.text))]
     for clause in found if bare else itertools.dropwhile(lambda one: not says_whose(one.text), found):
-        said = any(_says(words, clause) for words in heard) or _only_names(named, clause)
-        yield _SaidClause(turn, clause, said, asked)
+        whole, *parts = (
+            _SaidClause(
+                turn, one, any(_says(words, one) for words in heard) or _only_names(named, one), asked
+            )
+            for one in (clause, *clause.parts)
+        )
+        yield replace(whole, parts=tuple(parts))
 
 
 def _is_of_another(key: str | None) -> bool:
@@ -529,7 +560,7 @@ def _without_numbers(text: str, heard: str) -> tuple[str, int]:
 
 
 def _disbelieved(
-    said: Sequence[tuple[_SaidClause, Read, Floats]], known: Sequence[Memory], by: Weights
+    said: Sequence[_ReadClause], known: Sequence[Memory], by: Weights
 ) -> Iterator[Retract | Doubt]:
     """Retractions from clauses that score as no statement: "so I'm a vegan now".
 
@@ -540,13 +571,13 @@ def _disbelieved(
         if memory.key is None or _ALWAYS_BELIEVED.match(memory.key) or len(memory.source) != 1:
             continue
         told = content_stems(memory.text)
-        beside = [(one, read) for one, read, _ in said if one.turn.id == memory.source[0]]
-        naming = [read for one, read in beside if told & content_stems(one.clause.text)]
-        telling = naming or [read for _, read in beside]
+        beside = [one for one in said if one.said.turn.id == memory.source[0]]
+        naming = [one.read for one in beside if told & content_stems(one.said.clause.text)]
+        telling = naming or [one.read for one in beside]
         likely = max((read.likely for read in telling), default=1.0)
         alone = max((read.alone for read in telling), default=1.0)
         # "I've moved to York, can you change my address?" is none the less said
-        believed = any(one.asked or "=?later" in one.clause.signs for one, _ in beside)
+        believed = any(one.said.asked or "=?later" in one.said.clause.signs for one in beside)
         if likely < _DISBELIEVED and alone < by.floor and not believed:
             if memory.key.startswith("allergy:"):
                 yield Doubt(known=(memory.id,), source=memory.source)
@@ -555,7 +586,7 @@ def _disbelieved(
 
 
 def _changes(
-    said: Sequence[tuple[_SaidClause, Read, Floats]], known: list[_Held], by: Weights, here: frozenset[str]
+    said: Sequence[_ReadClause], known: list[_Held], by: Weights, here: frozenset[str]
 ) -> list[Change]:
     """The statements of `said` to store, in order, and what each replaces in `known`.
 
@@ -563,7 +594,9 @@ def _changes(
     """
     found: list[Change] = []
     ended = 0
-    for at, (one, read, vector) in enumerate(said):
+    said = list(said)  # grows by the parts of what is not kept
+    for at, each in enumerate(said):
+        one, read, vector = each.said, each.read, each.vector
         if len(found) == MOST_CHANGES:
             break
         if instructs(one.clause.text) or _ONCE_MEANT.match(one.clause.text):
@@ -580,15 +613,17 @@ def _changes(
         unlikely = read.likely < (_DISBELIEVED if one.heard else by.floor) and not _is_certain(read)
         unread = unlikely or of_listener(one.clause) or _overtaken(said[at : at + 2], by)
         if unread and not denied:
+            said[at + 1 : at + 1] = each.parts
             continue
-        near = [said[place][0] for place in (at - 1, at + 1) if 0 <= place < len(said)]
-        beside = tuple(other.clause.text for other in near if other.turn is one.turn)
+        near = [said[place].said for place in (at - 1, at + 1) if 0 <= place < len(said)]
+        beside = tuple(o.clause.text for o in near if o.turn is one.turn and one not in o.parts)
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
         able = (held for held in known if not (contrast and _is_keyed(held)))
         sure = read.likely >= by.sure and _stands(statement.words)
         able = (held for held in able if sure or not _is_relied_on(held) or _says_changed(statement))
         gone = denied or [held for held in able if _gives_way(held, one, statement, vector)]
         if not (gone or one.clause.mended or _is_statement(read, by)):
+            said[at + 1 : at + 1] = each.parts
             continue
         # what is corrected before it was stored is never stored
         found = [change for change in found if all(held.what is not change for held in gone)]
@@ -712,14 +747,13 @@ def _is_denied_by(clause: Clause, held: _Held) -> bool:
     return told and not _is_keyed(held) and _denies(clause.text, held.statement.text)
 
 
-def _overtaken(said: Sequence[tuple[_SaidClause, Read, Floats]], by: Weights) -> bool:
+def _overtaken(said: Sequence[_ReadClause], by: Weights) -> bool:
     """Whether the second of two clauses ends the first: "I was at Lloyds, I'm at Monzo now"."""
-    if len(said) < 2 or said[0][0].turn is not said[1][0].turn:
+    if len(said) < 2 or said[0].said.turn is not said[1].said.turn:
         return False
-    (past, _, _), (now, read, _) = said
-    return bool(
-        _PAST.match(past.clause.text) and _AS_OF_NOW.search(now.clause.text) and read.likely >= by.floor
-    )
+    past, now = said
+    known = now.read.likely >= by.floor and _AS_OF_NOW.search(now.said.clause.text)
+    return bool(known and _PAST.match(past.said.clause.text))
 
 
 def _gives_way(held: _Held, one: _SaidClause, statement: Statement, vector: Floats) -> bool:
