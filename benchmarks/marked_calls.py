@@ -55,7 +55,9 @@ def calls(path: Path) -> Iterator[Call]:
 
 def alike(one: str, other: str) -> bool:
     """Whether either has half of the other's content words."""
-    first, second = ({word.stem for word in content_words(text)} or set(text.split()) for text in (one, other))
+    first, second = (
+        {word.stem for word in content_words(text)} or set(text.split()) for text in (one, other)
+    )
     return len(first & second) >= ENOUGH * min(len(first), len(second))
 
 
@@ -103,7 +105,9 @@ async def main() -> None:
 
 
 def _print(name: str, count: Counter[str]) -> None:
-    parts = [f"{how}: {count[how, True]} of {count[how, True] + count[how, False]} known" for how in (ALONE, ASKED)]
+    parts = [
+        f"{how}: {count[how, True]} of {count[how, True] + count[how, False]} known" for how in (ALONE, ASKED)
+    ]
     facts = count["fact", True] + count["fact", False]
     print(f"{name}: {', '.join(parts)}; {count['fact', True]} of {facts} facts are marked", flush=True)
 

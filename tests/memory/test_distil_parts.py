@@ -495,14 +495,25 @@ class TestMarkedCalls:
 
     async def test_what_states_a_mark_is_told_from_what_states_none(self, marked_calls):
         told = "Hello, it's raining. {work: I work at Tesco}, and {dislike?: lilies}"
-        turn = echoic.Turn(id="t0", speaker="user", text=marked_calls.MARK.sub(lambda mark: mark["words"], told))
-        marks = [("said in full", "I work at Tesco"), ("answers", "lilies"), ("said in full", "it rains a lot")]
+        turn = echoic.Turn(
+            id="t0", speaker="user", text=marked_calls.MARK.sub(lambda mark: mark["words"], told)
+        )
+        marks = [
+            ("said in full", "I work at Tesco"),
+            ("answers", "lilies"),
+            ("said in full", "it rains a lot"),
+        ]
         call = marked_calls.Call(turns=[turn], marks={"t0": marks})
         async with echoic.open("memory://", embedder="local") as memory:
             count = await marked_calls.measured(memory, "ana", call, show=False)
             call.marks = {"t0": []}
             unmarked = await marked_calls.measured(memory, "ben", call, show=False)
-        assert count == {("said in full", True): 1, ("said in full", False): 1, ("answers", False): 1, ("fact", True): 1}
+        assert count == {
+            ("said in full", True): 1,
+            ("said in full", False): 1,
+            ("answers", False): 1,
+            ("fact", True): 1,
+        }
         assert unmarked == {("fact", False): 1}
 
 
