@@ -442,22 +442,26 @@ class SentenceExtractor:
             _Held(memory, Statement(statement_of(memory), by.kind(vector)), vector)
             for memory, vector in zip(held, made.vectors[len(said) :], strict=True)
         ]
-        read = [
-            replace(one, parts=await self._statements_in(one, by))
-            for one in map(_ReadClause, said, found, made.vectors)
-        ]
+        read = await self._with_parts([*map(_ReadClause, said, found, made.vectors)], by)
         here = frozenset(turn.id for turn in (*reading.context, *reading.turns))
         return [*_disbelieved(read, reading.known, by), *_changes(read, known, by, here)]
 
-    async def _statements_in(self, whole: _ReadClause, by: Weights) -> tuple[_ReadClause, ...]:
-        """Those of the parts of `whole` that are statements, if it is none."""
-        parts = whole.said.parts
-        if not parts or whole.said.heard or _is_statement(whole.read, by):
-            return ()
+    async def _with_parts(self, read: list[_ReadClause], by: Weights) -> list[_ReadClause]:
+        """`read`, each with those of its parts that are statements, if it is none."""
+        tried = [() if one.said.heard or _is_statement(one.read, by) else one.said.parts for one in read]
+        parts = [*itertools.chain(*tried)]
+        if not parts:
+            return read
         made = await embedded(self._embedder, [part.clause.text for part in parts], "document")
-        found = read_clauses([part.clause for part in parts], made, by)
-        every = map(_ReadClause, parts, found, made.vectors)
-        return tuple(part for part in every if not part.said.heard and _is_statement(part.read, by))
+        scored = map(
+            _ReadClause, parts, read_clauses([part.clause for part in parts], made, by), made.vectors
+        )
+        found = []
+        for one, some in zip(read, tried, strict=True):
+            every = itertools.islice(scored, len(some))
+            stated = (part for part in every if not part.said.heard and _is_statement(part.read, by))
+            found.append(replace(one, parts=tuple(stated)))
+        return found
 
 
 def _with_owners(turns: Sequence[Turn], told: dict[str, str]) -> dict[str, str]:
