@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from echoic.ranking import FLOOR, FUSIONS, query_of, rank
@@ -16,6 +17,7 @@ from echoic.ranking.relevance import (
     SILENCE,
     SILENCE_AMONG_PEOPLE,
     WEIGHTS,
+    _logistic,
     default_floor,
 )
 
@@ -53,6 +55,16 @@ def test_relevance_lies_between_0_and_1_for_every_fusion(told, fusion):
 def test_how_many_are_asked_for_changes_no_relevance(told, limit):
     question = "When did my sister and I go to the dentist?"
     assert relevances(told, question, limit=limit) == relevances(told, question, limit=10)[:limit]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_how_likely_a_row_answers_is_the_same_to_the_last_bit_alone_and_among_others(kind):
+    draw = np.random.default_rng(1)
+    names, weights = RIGHT_BY[kind], WEIGHTS["right"][kind]
+    for _ in range(200):
+        known = {name: draw.normal(size=7).astype(np.float32) for name in names}
+        alone = {name: values[:1] for name, values in known.items()}
+        assert _logistic(alone, names, weights, 1) == _logistic(known, names, weights, 7)[0]
 
 
 def test_what_answers_is_likelier_than_what_does_not(told):

@@ -1399,21 +1399,13 @@ end:
 
 /* ---- relevance ------------------------------------------------------------------------------------------- */
 
-/* The sum of `size` numbers below 129, added up as numpy does: eight at once. */
-static float added_up(const float *numbers, size_t size)
+/* The sum of weighted features, one after the other, and of the constant behind the weights. */
+static float log_odds_of(const float *known, const float *weights, Py_ssize_t count)
 {
-    float sum = 0, part[8];
-    size_t i = 0;
-    if (size >= 8) {
-        for (; i < 8; i++)
-            part[i] = numbers[i];
-        for (; i < size - size % 8; i++)
-            part[i % 8] += numbers[i];
-        sum = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
-    }
-    for (; i < size; i++)
-        sum += numbers[i];
-    return sum;
+    float sum = 0;
+    for (Py_ssize_t k = 0; k < count; k++)
+        sum += known[k] * weights[k];
+    return sum + weights[count];
 }
 
 static float limited(float log_odds)
@@ -1549,9 +1541,7 @@ static PyObject *evidence(PyObject *module, PyObject *const *args, Py_ssize_t na
     };
     if (!read_asked(args[12], known, asked))
         goto end;
-    for (Py_ssize_t k = 0; k < features; k++)
-        asked[k] *= answered[k];
-    out[0] = -limited(added_up(asked, (size_t)features) + answered[features]);
+    out[0] = -limited(log_odds_of(asked, answered, features));
     for (Py_ssize_t i = 0; i < count; i++) {
         Py_ssize_t at = place_among(&compared, row[i]);
         float like = at < 0 ? NAN : compared.like[at], near = at < 0 ? NAN : around[row[i]];
@@ -1566,12 +1556,7 @@ static PyObject *evidence(PyObject *module, PyObject *const *args, Py_ssize_t na
         table[12] = like;
         table[13] = like - compared.best_like;
         table[14] = isnan(near) ? 0 : near;
-        float sum = 0;
-        for (size_t k = 0; k < OF_ROW; k++) {
-            table[k] *= right[k];
-            sum = k ? sum + table[k] : table[k];
-        }
-        out[i + 1] = -limited((count == 1 ? added_up(table, OF_ROW) : sum) + right[OF_ROW]);
+        out[i + 1] = -limited(log_odds_of(table, right, OF_ROW));
         blind |= isnan(like) != 0;
         asks |= channel[0] && channel[0][row[i]] > 0;
     }

@@ -600,7 +600,7 @@ def _logistic(known: Features, names: Sequence[str], weights: Floats, rows: int)
     table = np.empty((len(names), rows), np.float32)
     for number, name in enumerate(names):
         table[number] = known[name]
-    # without BLAS, whose last bits depend on the number of hits
-    total = np.add.reduce(weights[:-1, None] * table) + weights[-1]
+    # neither by BLAS nor by `reduce`, whose order of adding depends on the number of hits
+    total = np.add.accumulate(weights[:-1, None] * table)[-1] + weights[-1]
     likely: Floats = 1 / (1 + np.exp(-np.minimum(np.maximum(total, -30), 30)))
     return likely
