@@ -304,7 +304,7 @@ class Recaller:
         return await self.search(scope, text, asked)
 
     async def search(
-        self, scope: Scope, text: str, asked: SearchOptions, times: TimeReader | None = None
+        self, scope: Scope, text: str, asked: SearchOptions, times: Callable[[], TimeReader] | None = None
     ) -> Recall:
         """The best hits for `text`.
 
@@ -322,9 +322,9 @@ class Recaller:
             spans: Spans | None = NOTHING
             if times is not None and may_mean_time(text):
                 known = {at: one for at, one in places.items() if newest and one.size <= _INLINE_ROWS}
-                spans = await until.run(times.read(scope, text, asked.timezone, asked.besides, known))
+                spans = await until.run(times().read(scope, text, asked.timezone, asked.besides, known))
             elif times is not None and asked.timezone is not None:
-                await until.run(times.zone(scope, asked.timezone))  # one that is unknown is refused
+                await until.run(times().zone(scope, asked.timezone))  # one that is unknown is refused
             made, outcome = await self._wait(works, until)
             return await self._found(
                 _Ready(scope, text, works, asked_in, places, newest, spans, made, outcome), asked, until
