@@ -97,6 +97,9 @@ class Channels(dict[str, Floats]):
         """
         super().__init__()
         self.places, self._floor = places, floor
+        self.starts = np.array([0, *accumulate(place.partition.size for place in places)])
+        self.sources = self._sources()
+        """Memories and the turns they were learned from, numbered over all partitions; None without any."""
         named = {place.layout.among_people for place in places} - {None}
         self.among_people = not calls and named == {True}
         """Whether all speakers are called by their names: no user, and no agent."""
@@ -114,9 +117,6 @@ class Channels(dict[str, Floats]):
         """The word that each piece of the question is part of; see `words_of_pieces`."""
         self.looked_at: LookedAt | None = None
         """What was compared by late interaction, once it was."""
-        self.starts = np.array([0, *accumulate(place.partition.size for place in places)])
-        self.sources = self._sources()
-        """Memories and the turns they were learned from, numbered over all partitions; None without any."""
         by_words = word_scores(query, places)
         self.rows, self.words, self.near_words = by_words.rows, by_words.text, by_words.near
         self.asked = self._asked()
