@@ -65,11 +65,12 @@ class Scope:
     @property
     def everyone(self) -> Scope:
         """The global scope of the same deployment."""
-        return _everyone(self.deployment)
+        return global_scope(self.deployment)
 
 
 @lru_cache(maxsize=1024)
-def _everyone(deployment: str) -> Scope:
+def global_scope(deployment: str) -> Scope:
+    """What is global in `deployment`."""
     return Scope(deployment, None)  # asked for several times in every search
 
 

@@ -143,7 +143,6 @@ async def test_a_second_cut_undoes_nothing_of_the_first():
     playback.played(210 * MS)
     assert playback.cut() == [said]
     assert playback.cut() == []  # the page notices that somebody speaks, and then the provider does
-    assert playback.flush_due
     assert isinstance(await anext(media), Flush)
     playback.played(520 * MS, flushed=True)
     assert said.divided().heard == "one two three"

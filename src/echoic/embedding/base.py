@@ -226,7 +226,11 @@ class CachedEmbedder:
             raise InvalidInput(f"entries must be at least 1, not {entries!r}")
         self._inner = inner
         self.semantic = inner.semantic
-        self._hold: Callable[[], Callable[[], None]] | None = getattr(inner, "hold_documents", None)
+        self.hold_documents: Callable[[], Callable[[], None]] = getattr(
+            inner, "hold_documents", lambda: lambda: None
+        )
+        """Has `inner`, if it runs on this machine, start no documents until the returned function is called.
+        For a recall: ranking needs the processor while a caller waits."""
         self._entries = entries
         self._known: OrderedDict[str, Embedded] = OrderedDict()  # some 20 KB each, with word pieces
         self._coming: dict[str, asyncio.Future[Embedded]] = {}
@@ -241,13 +245,6 @@ class CachedEmbedder:
         """How many tokens the model of `inner` makes of `text`; None if it cannot say."""
         counting = getattr(self._inner, "count_tokens", None)
         return counting(text) if counting else None
-
-    def hold_documents(self) -> Callable[[], None]:
-        """Have `inner`, if it runs on this machine, start no documents until the returned function is called.
-
-        For a recall: ranking needs the processor while a caller waits.
-        """
-        return self._hold() if self._hold is not None else _nothing
 
     async def open(self) -> None:
         await self._inner.open()
@@ -354,10 +351,6 @@ class CachedEmbedder:
             self._coming.pop(text).set_result(one)
         while len(self._known) > self._entries:
             self._known.popitem(last=False)
-
-
-def _nothing() -> None:
-    """Release what was not held."""
 
 
 async def _outcome(coming: asyncio.Future[Embedded]) -> Embedded:

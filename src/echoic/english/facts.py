@@ -405,7 +405,6 @@ _NAMING: Final = frozenset(
 )
 """Words before "me brother Paul" that make it a name, a blessing or a part, or tell of a death."""
 _GIVING: Final = frozenset("get got give gave buy bought send sent order ordered owe make made".split())
-_BEING: Final = frozenset("got allergic diabetic coeliac celiac vegan vegetarian autistic deaf".split())
 _WHEN: Final = frozenset("yesterday today tomorrow tonight please here there now too instead again".split())
 _NAME_WORDS: Final = 3
 """The most words of a name with "'s"."""
@@ -667,7 +666,6 @@ _CHILD: Final = frozenset(source("facts.child").split("|"))
 _LISTING: Final = frozenset("and or please".split())
 _POINTING: Final = frozenset("and me with by from to for it's its is does or him her".split())
 """Words before a name that is not spoken to."""
-_HESITATING: Final = frozenset("well oh um er".split())
 _CALLED_SO: Final = pattern("facts.called_so")
 _RELATED_TO_ME: Final = pattern("facts.introduced")
 _BETWEEN: Final = pattern("facts.between")

@@ -90,16 +90,10 @@ class Visibility:
 
     def __init__(self, most: Sensitivity) -> None:
         self.most = most
-
-    @property
-    def is_whole(self) -> bool:
+        self.is_whole = most == "sensitive"
         """Whether nothing is withheld."""
-        return self.most == "sensitive"
-
-    @property
-    def hints(self) -> bool:
+        self.hints = most == "personal"
         """Whether the caller may learn that more is known; a stranger must not."""
-        return self.most == "personal"
 
     def shows(self, *texts: str | None) -> bool:
         """Whether content of the user that consists of `texts` may be told."""

@@ -184,7 +184,7 @@ class AbandonedCalls(Sweeper):
         try:
             if not self._is_over(from_json(record.data)):
                 return False
-            return await until_written(lambda: self._close(scope, record.id), f"call {brief(record.id)}")
+            return await until_written(lambda: self._close(scope, record.id), "call", record.id)
         except Exception as error:  # noqa: BLE001 - whatever a damaged record raises
             log.warning("a call that broke off is not closed yet: %s", type(error).__name__)
             return False

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from importlib import import_module
 from typing import Any, Final, TypeVar
 
-from echoic.errors import StoreUnavailable, WriteConflict
+from echoic.errors import StoreUnavailable, WriteConflict, brief
 from echoic.memory.audit import working
 from echoic.types import Scope
 
@@ -30,14 +30,18 @@ async def load(*modules: str) -> None:
             await asyncio.to_thread(import_module, name)
 
 
-async def until_written(attempt: Callable[[], Awaitable[T]], what: str) -> T:
-    """Retry `attempt` after `WriteConflict`; StoreUnavailable after too many, with nothing written."""
+async def until_written(attempt: Callable[[], Awaitable[T]], what: str, name: str | None = None) -> T:
+    """Retry `attempt` after `WriteConflict`; StoreUnavailable after too many, with nothing written.
+
+    The message says that `what` kept changing, which has the key or id `name`, if it is one of many.
+    """
     for number in range(_ATTEMPTS):
         try:
             return await attempt()
         except WriteConflict:
             # random, so that writers do not collide again; short, since a caller waits
             await asyncio.sleep(random.uniform(0, 0.002 * number))  # noqa: S311 - no secret
+    what = what if name is None else f"{what} {brief(name)}"
     raise StoreUnavailable(f"{what} kept changing while it was written ({_ATTEMPTS} attempts); try again")
 
 

@@ -148,16 +148,16 @@ class PendingTurns:
 
 async def read_consent(store: Store, scope: Scope) -> Consent:
     """The user's choice."""
-    found = await store.read(scope.everyone, CONSENT, [_name(scope)])
+    found = await store.read(scope.everyone, CONSENT, [_name(scope.user)])
     return _choice(found[0]) if found else "keep"
 
 
 async def write_consent(store: Store, scope: Scope, consent: Consent, at: datetime) -> None:
     """Store the user's choice; it applies from the next write on, in every process."""
     if consent == "keep":
-        await store.write(scope.everyone, [Drop(kind=CONSENT, id=_name(scope))])
+        await store.write(scope.everyone, [Drop(kind=CONSENT, id=_name(scope.user))])
     else:
-        await store.write(scope.everyone, [_note(_name(scope), consent, at)])
+        await store.write(scope.everyone, [_note(_name(scope.user), consent, at)])
 
 
 async def write_answer(
@@ -171,27 +171,27 @@ async def write_answer(
 ) -> None:
     """Store the user's answer whether `conversation` may be kept; `said_at` is earlier where they said it."""
     said: Consent = "keep" if remember else "never"
-    names = _name(scope, conversation), _name(scope, "")
+    names = _name(scope.user, conversation), _name(scope.user, "")
     latest = _note(names[1], said, at, of=names[0])
     await store.write(scope.everyone, [_note(names[0], said, min(at, said_at or at)), latest])
 
 
 async def read_answers(store: Store, scope: Scope, conversation: str) -> list[tuple[bool, datetime]]:
     """The user's last answer whether `conversation` may be kept, and when they gave it; empty without one."""
-    found = await store.read(scope.everyone, CONSENT, [_name(scope, conversation)])
+    found = await store.read(scope.everyone, CONSENT, [_name(scope.user, conversation)])
     return [(_choice(note) == "keep", datetime.fromisoformat(note.data["since"])) for note in found]
 
 
 async def close_answer(store: Store, scope: Scope, conversation: str) -> None:
     """Mark `conversation` as over: its answer no longer applies to writes without a conversation."""
-    latest = await store.read(scope.everyone, CONSENT, [_name(scope, "")])
-    if latest and latest[0].data.get("of") == _name(scope, conversation):
+    latest = await store.read(scope.everyone, CONSENT, [_name(scope.user, "")])
+    if latest and latest[0].data.get("of") == _name(scope.user, conversation):
         await store.write(scope.everyone, [Drop(kind=CONSENT, id=latest[0].id)])
 
 
 async def verdict(store: Store, scope: Scope, conversation: str = "") -> Verdict:
     """Whether something may be kept of the user, or of this conversation (empty if it is unknown)."""
-    names = _name(scope), _name(scope, conversation)
+    names = _name(scope.user), _name(scope.user, conversation)
     return _decided({record.id: record for record in await store.read(scope.everyone, CONSENT, names)}, names)
 
 
@@ -297,16 +297,15 @@ def _held_in(record: Record) -> str | None:
 def _asked(scope: Scope, change: Change) -> tuple[str, ...]:
     """The ids of the choices that `change` depends on: first the user's, then the conversation's."""
     assert isinstance(change, Put)
-    record = change.record
-    if scope.user is None:  # memories that a user made global
-        author = record.data.get("author")
-        if not isinstance(author, str) or not author:
+    record, user = change.record, scope.user
+    if user is None:  # memories that a user made global
+        user = record.data.get("author")
+        if not isinstance(user, str) or not user:
             return ()
-        scope = Scope(scope.deployment, author)
         conversation = _within.get()
     else:
         conversation = (_held_in(record) if _is_of_a_call(record) else None) or _within.get()
-    return (_name(scope), *([] if conversation == _DERIVED else [_name(scope, conversation)]))
+    return (_name(user), *([] if conversation == _DERIVED else [_name(user, conversation)]))
 
 
 def _note(name: str, choice: Consent, at: datetime, *, of: str | None = None) -> Put:
@@ -315,6 +314,6 @@ def _note(name: str, choice: Consent, at: datetime, *, of: str | None = None) ->
 
 
 @lru_cache(maxsize=1024)  # read at every write
-def _name(scope: Scope, conversation: str | None = None) -> str:
+def _name(user: str | None, conversation: str | None = None) -> str:
     """The id of a choice: a hash that does not reveal whose it is."""
-    return memory_id(CONSENT, scope.user or "", *([] if conversation is None else [conversation]))
+    return memory_id(CONSENT, user or "", *([] if conversation is None else [conversation]))

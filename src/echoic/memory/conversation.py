@@ -399,7 +399,7 @@ class OpenConversation:
                 self._parts.background.poke()
             return await self._told(cut)
 
-        return await until_written(attempt, f"conversation {brief(self.id)}")
+        return await until_written(attempt, "conversation", self.id)
 
     async def turns(self) -> list[Turn]:
         """Everything said so far, in order, including turns that wait for consent in this process."""
@@ -497,7 +497,7 @@ class OpenConversation:
             await self._parts.store.write(self._scope, [Put.over(records[0], record)])
             return changed
 
-        return await until_written(attempt, f"conversation {brief(self.id)}")
+        return await until_written(attempt, "conversation", self.id)
 
     def _check(self, turn: Turn) -> None:
         if not isinstance(turn, Turn):

@@ -89,7 +89,7 @@ class Items:
             await self._parts.store.write(self._scope, prepared)
             return next(change.record for change in prepared if isinstance(change, Put))
 
-        kept = await until_written(attempt, f"item {brief(name)}")
+        kept = await until_written(attempt, "item", name)
         self._parts.background.poke()
         return _item(kept)
 

@@ -17,7 +17,7 @@ from itertools import count
 from typing import Final
 
 from echoic.checks import not_ahead
-from echoic.errors import QuotaExceeded, WriteConflict, brief
+from echoic.errors import QuotaExceeded, WriteConflict
 from echoic.memory.concurrency import until_written
 from echoic.memory.hits import unsigned
 from echoic.memory.records import MEMORY, PROPOSAL, Ledger, memory_id, memory_of, record_of_memory, scan_all
@@ -73,7 +73,7 @@ class KeyedMemories:
         shareable = weighed if isinstance(weighed, Shareable) else None
         pending = shareable is not None and self._parts.judge is not None
         memory = replace(memory, reason="pending" if pending else weighed.reason)
-        kept = await until_written(lambda: self._set(memory, shareable), f"key {brief(key)}")
+        kept = await until_written(lambda: self._set(memory, shareable), "key", key)
         self._parts.background.poke()
         return kept
 
@@ -135,7 +135,7 @@ class KeyedMemories:
         # first, so that after a crash the memory is current, and not global without being current
         await hide(self._parts.store, self._scope, await self.history(key), at=at, deleted=True)
         deleted = [
-            await until_written(partial(self._delete, scope, key, at), f"key {brief(key)}")
+            await until_written(partial(self._delete, scope, key, at), "key", key)
             for scope in (self._scope, self._everyone)
         ]
         await self._withdraw(key)
@@ -161,7 +161,7 @@ class KeyedMemories:
         own = [memory.id for memory in memories if memory.id]
         everyones = [record.id for record in shared if record.kind == MEMORY]
         ended = [
-            await until_written(partial(attempt, scope, names), f"memory {name!r}")
+            await until_written(partial(attempt, scope, names), "memory", name)
             for scope, names in ((self._scope, own), (self._everyone, everyones))
         ]
         for proposal in shared:

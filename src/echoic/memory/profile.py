@@ -17,10 +17,8 @@ from echoic.ranking.bm25 import has_key
 from echoic.stores.base import Put, Record, Require, Store
 from echoic.temporal import (
     LOOKED_AT,
-    NOTHING,
     ZONE_KEYS,
     Spans,
-    may_mean_time,
     moment_of,
     span_around,
     spans_of_phrase,
@@ -369,8 +367,6 @@ class TimeReader:
         up an event raises StoreUnavailable. What is `loaded` is not read where it has no zone.
         """
         zone = await _given(zone)
-        if not may_mean_time(text):
-            return NOTHING
         now, assumed = self._clock(), False
         try:
             known = await self.zone(scope, zone, loaded)

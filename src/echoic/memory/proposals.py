@@ -509,7 +509,7 @@ class Judge(Sweeper):
         if not await self._noted(case, {AGREED: verdict.reason}):
             return _AGAIN_S
         with from_what_is_kept():
-            await until_written(lambda: self._share(case, weighed), f"key {brief(case.record.key)}")
+            await until_written(lambda: self._share(case, weighed), "key", case.record.key)
         return 0.0
 
     async def _asked(self, case: _Case) -> Verdict:

@@ -29,8 +29,8 @@ from echoic.ranking.query import Query, query_of
 from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, unembedded
 from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
-from echoic.temporal import NOTHING, Spans
-from echoic.types import Cut, EmbeddingSpec, Hit, Memory, Outcome, Recall, Scope, checked_name
+from echoic.temporal import NOTHING, Spans, may_mean_time
+from echoic.types import Cut, Hit, Memory, Outcome, Recall, Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.assurance import Visibility
@@ -251,6 +251,8 @@ class Recaller:
         self._fusion = fusion
         self._semantic = embedder.semantic
         self._floor = FLOOR if embedder.semantic else LEXICAL_FLOOR
+        self._spec = embedder.spec
+        self._is_shipped = self._spec.model.startswith("local:all-MiniLM-L6-v2:")
         self._tells_failure = hasattr(store, "failure")
         self._narrows = cast("Narrows", store) if has_members(store, Narrows) else None
         self._searched: WeakValueDictionary[Scope, Partition] = WeakValueDictionary()
@@ -302,7 +304,7 @@ class Recaller:
         return await self.search(scope, text, asked)
 
     async def search(
-        self, scope: Scope, text: str, asked: SearchOptions, times: TimeReader | None = None
+        self, scope: Scope, text: str, asked: SearchOptions, times: Callable[[], TimeReader] | None = None
     ) -> Recall:
         """The best hits for `text`.
 
@@ -318,9 +320,11 @@ class Recaller:
             asked_in = self.shares.places(scope)
             places, newest = await self._load(asked_in, until)
             spans: Spans | None = NOTHING
-            if times is not None:
+            if times is not None and may_mean_time(text):
                 known = {at: one for at, one in places.items() if newest and one.size <= _INLINE_ROWS}
-                spans = await until.run(times.read(scope, text, asked.timezone, asked.besides, known))
+                spans = await until.run(times().read(scope, text, asked.timezone, asked.besides, known))
+            elif times is not None and asked.timezone is not None:
+                await until.run(times().zone(scope, asked.timezone))  # one that is unknown is refused
             made, outcome = await self._wait(works, until)
             return await self._found(
                 _Ready(scope, text, works, asked_in, places, newest, spans, made, outcome), asked, until
@@ -344,8 +348,8 @@ class Recaller:
             with partition.lock:
                 items = partition.items(group)
             vector, pieces = (made.vectors[0], made.pieces) if made else (None, None)
-            shipped = _is_shipped(self._embedder.spec)
-            query = query_of(text, vector, pieces=pieces[0] if pieces else None, shipped=shipped)
+            exact = pieces[0] if pieces else None
+            query = query_of(text, vector, pieces=exact, shipped=self._is_shipped)
             found, _ = await self._rank(query, [items], max(1, items.size) if every else asked.limit)
             found = as_stored(found, [items])
             records = {
@@ -365,18 +369,11 @@ class Recaller:
             await self._narrow(self._narrows, ready, until, vector=vector, include_past=past)
         own_vector = _made(ready.works[0])
         exact = made.pieces[0] if made and made.pieces and own_vector else None  # of exactly these words
-        spec = self._embedder.spec
-        query = partial(query_of, ready.text, vector, pieces=exact, shipped=_is_shipped(spec))
+        query = partial(query_of, ready.text, vector, pieces=exact, shipped=self._is_shipped)
+        looked_at, left_out, every = asked.looked_at, asked.left_out, asked.min_relevance == 0
         read, waiting, withheld = await self._search(query, places, ready.scope, spans, asked)
-        every = asked.min_relevance == 0
         hits = told(
-            read,
-            ready.text,
-            spans,
-            ready.scope,
-            limit=asked.looked_at,
-            left_out=asked.left_out,
-            own_phrases=every,
+            read, ready.text, spans, ready.scope, limit=looked_at, left_out=left_out, own_phrases=every
         )
         narrowed = {at for at, partition in places.items() if partition.origin is not None}
         if narrowed and not hits:
@@ -391,13 +388,14 @@ class Recaller:
         outcome = ready.outcome
         if not {"newest", "date", "unembedded"}.isdisjoint(cut):
             outcome = "unavailable"
-        return Recall(
+        recall = Recall(
             hits=hits[: asked.limit],
             outcome="deadline" if until.missed else outcome,
             cut=cut,
-            pipeline=() if withheld else self._done(ready, spec, asked.limit, closely=exact is not None),
+            pipeline=() if withheld else self._done(ready, asked.limit, closely=exact is not None),
             withheld=withheld and asked.visible is not None and asked.visible.hints,
         )
+        return recall if asked.visible is None else asked.visible.recall(recall)
 
     def _cut(
         self, ready: _Ready, *, narrowed: bool, newest: bool, vector: bool, waiting: int
@@ -416,10 +414,9 @@ class Recaller:
         }
         return tuple(name for name, is_there in there.items() if not is_there)
 
-    def _done(
-        self, ready: _Ready, spec: EmbeddingSpec, limit: int, *, closely: bool
-    ) -> tuple[dict[str, Any], ...]:
+    def _done(self, ready: _Ready, limit: int, *, closely: bool) -> tuple[dict[str, Any], ...]:
         """The steps of a search, as JSON."""
+        spec = self._spec
         embedded = {"model": spec.model, "dimensions": spec.dimensions, "embedded": ready.made is not None}
         chosen = FUSIONS.get(self._fusion) if isinstance(self._fusion, str) else self._fusion
         plan = chosen.plan if chosen is not None else ()
@@ -659,10 +656,6 @@ def checked_relevance(value: object) -> None:
         raise InvalidInput(f"min_relevance must be a number from 0 to 1, or None, not {type(value).__name__}")
     if not 0 <= value <= 1:
         raise InvalidInput(f"min_relevance must be from 0 to 1, not {value:g}")
-
-
-def _is_shipped(spec: EmbeddingSpec) -> bool:
-    return spec.model.startswith("local:all-MiniLM-L6-v2:")
 
 
 def _looked_into(partition: Partition) -> dict[str, Any]:

@@ -337,13 +337,13 @@ async def keep_result(
         await _write_with(store, scope, conversation, {"updated_at": result.at}, [put])
         return new
 
-    return await until_written(attempt, f"conversation {brief(conversation)}")
+    return await until_written(attempt, "conversation", conversation)
 
 
 async def mark(store: Store, scope: Scope, conversation: str, **fields: Any) -> Conversation:
     """Change fields of a conversation, such as its status; InvalidInput if there is none."""
     return await until_written(
-        lambda: _write_with(store, scope, conversation, fields, []), f"conversation {brief(conversation)}"
+        lambda: _write_with(store, scope, conversation, fields, []), "conversation", conversation
     )
 
 

@@ -276,8 +276,7 @@ class UserMemory:
         with parts.telemetry.operation("recall", self.scope) as doing:
             if not self._visible.is_whole:
                 asked = replace(asked, visible=self._visible)
-            recall = await parts.recaller.search(self.scope, text, asked, self._times)
-            recall = self._visible.recall(recall)
+            recall = await parts.recaller.search(self.scope, text, asked, lambda: self._times)
             doing.outcome = recall.outcome
             doing.count, doing.attributes = len(recall.hits), {"cut": ",".join(recall.cut)}
             if parts.telemetry.captures_content:

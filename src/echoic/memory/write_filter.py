@@ -202,7 +202,8 @@ class WriteFilter:
         if not self.masks:
             return memory
         text, key, context = self._fields(scope, memory.text, memory.key, memory.context)
-        if key is not None and self.text(scope, key) != key:
+        known = self._of(scope)
+        if key is not None and known and mask(key, known=known).text != key:
             raise InvalidInput(
                 "key repeats a secret, such as a number that was masked where it was said: choose a key "
                 "without it"
@@ -217,11 +218,9 @@ class WriteFilter:
         self, scope: Scope, text: str, key: str | None, context: str | None
     ) -> tuple[str, str | None, str | None]:
         masked, found = mask_named(text, key or "", self._of(scope))
-        self._learn(scope, found)
-        if key is not None:
-            by_rules = mask(key)
-            self._learn(scope, by_rules.found)
-            key = by_rules.text
+        by_rules = mask(key or "")
+        self._learn(scope, [*found, *by_rules.found])
+        key = None if key is None else by_rules.text
         return masked, key, None if context is None else self.text(scope, context)
 
     def value(self, scope: Scope, value: Any, name: str = "") -> Any:

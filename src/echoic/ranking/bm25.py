@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from echoic.partition import SEGMENT_ROWS, Partition
 from echoic.ranking import kernel
-from echoic.ranking.fuzzy import Lexicon
+from echoic.ranking.fuzzy import Lexicon, nearest
 from echoic.ranking.indexing import key_facet, key_terms, key_words
 from echoic.ranking.layout import REACH, TEXT_WINDOW, Candidates, Floats, Layout
 from echoic.ranking.query import Query
@@ -406,8 +406,6 @@ def _terms_of_names(places: Sequence[Candidates]) -> set[int]:
 
 MAX_ASKED = 16
 """Words of a query for which near ones are looked up."""
-MAX_NEAR = 5
-"""The most near words for one, the nearest first."""
 
 # Of a near word's closeness where the name itself was said too. With the names of half the turns respelled,
 # LoCoMo's R@10 rises from 81.9 to 82.3; with the full closeness clean text would lose 0.3.
@@ -467,20 +465,10 @@ def _stand_ins(query: Query, places: Sequence[Candidates], unsaid: frozenset[int
     lexicons = [Lexicon.of(place.partition) for place in places] if asked else []
     for word in asked[:MAX_ASKED]:
         share = 1.0 if word.term in unsaid else _SAID_TOO
-        closeness = _nearest(word, lexicons, name=word.text in query.names)
+        closeness = nearest(word, lexicons, name=word.text in query.names)
         if closeness:
             found.append({term: share * close for term, close in closeness.items()})
     return found
-
-
-def _nearest(word: Word, lexicons: Sequence[Lexicon], *, name: bool) -> dict[int, float]:
-    """Terms of the nearest words, with their closeness."""
-    closeness: dict[int, float] = {}
-    for lexicon in lexicons:
-        for other, weight in lexicon.near(word, name=name).items():
-            term = lexicon.vocabulary.terms[other]
-            closeness[term] = max(weight, closeness.get(term, 0.0))
-    return dict(sorted(closeness.items(), key=lambda item: (-item[1], item[0]))[:MAX_NEAR])
 
 
 MAX_KEY_WORDS = 4

@@ -97,6 +97,9 @@ class Channels(dict[str, Floats]):
         """
         super().__init__()
         self.places, self._floor = places, floor
+        self.starts = np.array([0, *accumulate(place.partition.size for place in places)])
+        self.sources = self._sources()
+        """Memories and the turns they were learned from, numbered over all partitions; None without any."""
         named = {place.layout.among_people for place in places} - {None}
         self.among_people = not calls and named == {True}
         """Whether all speakers are called by their names: no user, and no agent."""
@@ -114,11 +117,10 @@ class Channels(dict[str, Floats]):
         """The word that each piece of the question is part of; see `words_of_pieces`."""
         self.looked_at: LookedAt | None = None
         """What was compared by late interaction, once it was."""
-        self.starts = np.array([0, *accumulate(place.partition.size for place in places)])
-        self.sources = self._sources()
-        """Memories and the turns they were learned from, numbered over all partitions; None without any."""
         by_words = word_scores(query, places)
         self.rows, self.words, self.near_words = by_words.rows, by_words.text, by_words.near
+        self.asked = self._asked()
+        """The word pieces of the question with their weights; None if there are none to compare."""
         self._add("key", by_words.keys)
         self.missed: Mask = self._add_compiled() if kernel.compiled is not None else self._add_scores()
         """[rows] Whether no channel finds a row."""
@@ -151,8 +153,7 @@ class Channels(dict[str, Floats]):
 
         NaN for rows whose word pieces are not known (yet).
         """
-        asked = self.asked_pieces()
-        if asked is None or not len(candidates):
+        if self.asked is None or not len(candidates):
             return None
         order = np.sort(candidates)
         by_place = [order]
@@ -161,13 +162,12 @@ class Channels(dict[str, Floats]):
             by_place = [order[first:end] - start for (start, first), (_, end) in pairwise(ends)]
         scores = np.empty(self.starts[-1], np.float32)
         scores.fill(_NAN)
-        closer = late(*asked, self.places, by_place)
+        closer = late(*self.asked, self.places, by_place)
         scores[order] = closer.scores
         self["late"], self.looked_at = scores, LookedAt(order, closer)
         return scores[candidates]
 
-    def asked_pieces(self) -> tuple[Pieces, Floats] | None:
-        """The word pieces of the question with their weights; None if there are none to compare."""
+    def _asked(self) -> tuple[Pieces, Floats] | None:
         pieces = self.query.pieces
         if pieces is None or not any(place.partition.tokens for place in self.places):
             return None

@@ -261,8 +261,8 @@ def blend(
 
 def _compiled(channels: Channels, limit: int, broad: FusionWeights, close: FusionWeights) -> Order | None:
     """`blend` by the kernel; None if words stand in for vectors, or there are no word pieces to compare."""
-    asked = channels.asked_pieces() if kernel.multiplies() else None
-    if asked is None:
+    asked = channels.asked
+    if asked is None or not kernel.multiplies():
         return None
     assert kernel.compiled is not None
     counted, axes, share = shares(*asked)

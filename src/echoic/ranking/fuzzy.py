@@ -6,7 +6,7 @@ grows, so a lexicon is updated by adding new words.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import islice
 from operator import or_
@@ -35,6 +35,8 @@ SAME_SOUND, NEAR_SOUND = 0.7, 0.4
 SAME_SOUND_SPELLING, NEAR_SOUND_SPELLING = 0.4, 0.6
 _MIN_NEAR_CODE = 2
 _MAX_KNOWN = 512  # cached words
+MAX_NEAR = 5
+"""The most near words for one, the nearest first."""
 
 
 def edits_allowed(word: str) -> int:
@@ -194,6 +196,16 @@ class Lexicon:
     def nbytes(self) -> int:
         """Approximate memory it takes, without the words themselves."""
         return self._spelled.nbytes + self._codes.nbytes
+
+
+def nearest(word: Word, lexicons: Sequence[Lexicon], *, name: bool) -> dict[int, float]:
+    """Terms of the nearest words of all `lexicons`, with their closeness; `name` as in `Lexicon.near`."""
+    closeness: dict[int, float] = {}
+    for lexicon in lexicons:
+        for other, weight in lexicon.near(word, name=name).items():
+            term = lexicon.vocabulary.terms[other]
+            closeness[term] = max(weight, closeness.get(term, 0.0))
+    return dict(sorted(closeness.items(), key=lambda item: (-item[1], item[0]))[:MAX_NEAR])
 
 
 def alike(word: str, other: str) -> float:

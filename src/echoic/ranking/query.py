@@ -133,7 +133,8 @@ def query_of(
                 f"a span ends before it begins: ({first}, {last}). Give (first, last) in Unix ms."
             )
     asked = _unwrapped(text)
-    folded, dates = cut(asked), dates_in(asked)
+    capitalised = [word for word in _WRITTEN.findall(asked) if word[0].isupper()]
+    folded, names, dates = cut(asked), cut(" ".join(capitalised)), dates_in(asked)
     words = [word_of(word) for word in folded if word not in STOP]
     return Query(
         text=text,
@@ -144,7 +145,7 @@ def query_of(
         pieces=pieces if pieces is not None and len(pieces.spans) else None,
         include_past=include_past or wants_past,
         wants_past=wants_past,
-        names=_names_in(asked),
+        names=frozenset(names) - STOP,
         dates=dates,
         spans=tuple(spans),
         role=_role(folded),
@@ -183,11 +184,6 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
             "Leave it out to search by words alone."
         )
     return given / np.float32(length) if length else given
-
-
-def _names_in(text: str) -> frozenset[str]:
-    capitalised = [word for word in _WRITTEN.findall(text) if word[0].isupper()]
-    return frozenset(cut(" ".join(capitalised))) - STOP
 
 
 def _role(words: list[str]) -> str | None:

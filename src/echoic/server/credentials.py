@@ -89,7 +89,7 @@ class IdentityTokens:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self._verified: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
+        self._verified: OrderedDict[bytes, Principal] = OrderedDict()
 
     def mint(self, deployment: str) -> Minted:
         """A token for a new user, with a random id of 122 bits."""
@@ -151,8 +151,26 @@ class IdentityTokens:
         return Minted(token=token, principal=principal)
 
     def verify(self, token: str, deployment: str | None = None) -> Principal:
-        """The identity in `token`, in `deployment` or the token's own; raises `TokenRefused`."""
-        claims = self._known(token)
+        """The identity in `token`, in `deployment` or the token's own; raises `TokenRefused`.
+
+        Its signature and claims are checked once, its expiry always.
+        """
+        name = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+        principal = self._verified.get(name)
+        if principal is None:
+            principal = self._verified[name] = self._read(token)
+            if len(self._verified) > _VERIFIED_KEPT:
+                self._verified.popitem(last=False)
+        else:
+            self._verified.move_to_end(name)
+            if principal.expires_at.timestamp() <= time.time():
+                raise TokenRefused(_expired(renewable=principal.renewable))
+        if deployment is not None and deployment != principal.deployment:
+            raise TokenRefused("this identity is of another deployment; ask for one in this")
+        return principal
+
+    def _read(self, token: str) -> Principal:
+        claims = self._claims(token)
         user, own, token_id = claims["sub"], claims["dep"], claims["jti"]
         renewals = claims.get("renewals", 0)
         if type(renewals) is not int or renewals < 0:
@@ -163,8 +181,6 @@ class IdentityTokens:
             raise TokenRefused(_NOT_OURS) from error  # signed with the secret, but `exp` is not a time
         if not isinstance(own, str) or not user or not token_id or not self._settings.serves(own):
             raise TokenRefused("this identity is of a deployment that is not served here; ask for a new one")
-        if deployment is not None and deployment != own:
-            raise TokenRefused("this identity is of another deployment; ask for one in this")
         return Principal(
             user=user,
             deployment=own,
@@ -173,21 +189,6 @@ class IdentityTokens:
             renewals=renewals,
             renewable=_is_renewable(claims),
         )
-
-    def _known(self, token: str) -> dict[str, Any]:
-        """The claims of a token; its signature is checked once, its expiry always."""
-        name = hashlib.blake2b(token.encode("utf-8", "surrogatepass"), digest_size=32).digest()
-        claims = self._verified.get(name)
-        if claims is None:
-            claims = self._claims(token)
-            self._verified[name] = claims
-            if len(self._verified) > _VERIFIED_KEPT:
-                self._verified.popitem(last=False)
-        else:
-            self._verified.move_to_end(name)
-            if not isinstance(claims["exp"], int | float) or claims["exp"] <= time.time():
-                raise TokenRefused(_expired(claims))
-        return claims
 
     def _claims(self, token: str) -> dict[str, Any]:
         try:
@@ -203,7 +204,8 @@ class IdentityTokens:
             _check_begun(claims)
         except jwt.ExpiredSignatureError as error:
             # PyJWT has verified the signature before the expiry
-            raise TokenRefused(_expired(jwt.decode(token, options={"verify_signature": False}))) from error
+            read = jwt.decode(token, options={"verify_signature": False})
+            raise TokenRefused(_expired(renewable=_is_renewable(read))) from error
         except (jwt.InvalidTokenError, TypeError, ValueError, OverflowError) as error:
             raise TokenRefused(_NOT_OURS) from error
         return claims
@@ -213,8 +215,8 @@ def _is_renewable(claims: Mapping[str, Any]) -> bool:
     return claims.get("renewable", True) is True
 
 
-def _expired(claims: Mapping[str, Any]) -> str:
-    return _EXPIRED if _is_renewable(claims) else _BACKENDS_EXPIRED
+def _expired(*, renewable: bool) -> str:
+    return _EXPIRED if renewable else _BACKENDS_EXPIRED
 
 
 def _check_begun(claims: Mapping[str, Any]) -> None:

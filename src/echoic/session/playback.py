@@ -147,11 +147,6 @@ class Playback:
             return self._spans[0].of
         return self._waiting[0][0] if self._waiting else None
 
-    @property
-    def flush_due(self) -> bool:
-        """Whether the device has yet to be told that the caller interrupted."""
-        return self._flush
-
     def announced(self, utterance: Utterance) -> None:
         """The agent begins an utterance. Only needed where no audio is fed."""
 

@@ -138,16 +138,17 @@ def may_mean_time(text: str) -> bool:
     text = text[-MAX_CHARACTERS:]
     if any(rule.pattern.search(text) for rule in likely_rules(text)) or find_dates(text):
         return True
-    return _past(text) or _EVENT.search(text) is not None
+    return bool(_PAST.search(text) or _EVENT.search(text))
 
 
 def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
     """The time ranges in `text`, a spoken question, at the aware moment `now`."""
     at, text = Calendar(checked_time(now, "now"), timezone), text[-MAX_CHARACTERS:]
+    past = _PAST.search(text) is not None
     found = _meant(text, find_expressions(text, at))
     if not found:
         event = _event(text)
-        return Spans(past=_past(text) or (event is not None and event.relation == "before"), event=event)
+        return Spans(past=past or (event is not None and event.relation == "before"), event=event)
     intervals = _joined(text, found, at)
     ranges = tuple(
         (EARLIEST_MS if first is None else milliseconds(first), milliseconds(after) - 1)
@@ -157,7 +158,7 @@ def spans_of_phrase(text: str, now: datetime, timezone: tzinfo) -> Spans:
     midnight = milliseconds(at.days(at.today).first)
     return Spans(
         ranges=ranges,
-        past=_past(text) or any(last < midnight for _, last in ranges),
+        past=past or any(last < midnight for _, last in ranges),
         loose=len(intervals) == len(found)
         and not any(_opening(text[: one.start]) or not one.loose for one in found),
         bare=_is_bare(text, found),
@@ -241,10 +242,6 @@ def _opening(before: str) -> re.Match[str] | None:
     """The words at the end of `before` that relate to a time behind them: "two weeks after the"."""
     may_open = _RELATION.search(before, max(0, len(before) - _RELATION_CHARACTERS))
     return _OPENS.search(before) if may_open else None
-
-
-def _past(text: str) -> bool:
-    return _PAST.search(text) is not None
 
 
 def _event(text: str) -> NamedEvent | None:

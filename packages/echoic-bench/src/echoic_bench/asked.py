@@ -40,12 +40,10 @@ class KeptChannels(Channels):
         self._closer = None if closer is None else closer.copy()
         if self._closer is not None:
             self["late"] = self._closer
+        self.asked = None  # everything was compared
         self.missed = channels.missed
         self.sources = channels.sources
         self.among_people, self.in_calls = channels.among_people, channels.in_calls
-
-    def asked_pieces(self) -> None:
-        """None: everything was compared."""
 
     def look_closer(self, candidates: NDArray[np.intp]) -> Floats | None:
         """[candidates] As `Channels.look_closer`; None without word pieces."""

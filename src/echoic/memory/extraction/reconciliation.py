@@ -39,7 +39,6 @@ from echoic.types import Category, Memory, Turn
 ThirdParties = Literal["keep", "adults", "drop"]
 """What is kept about other people a user mentions. "keep": everything. "adults": nothing about children.
 "drop": nothing."""
-THIRD_PARTIES: Final = ("keep", "adults", "drop")
 
 _YOUNG: Final = (
     "child|children|kids?|bab(?:y|ies)|toddlers?|infants?|newborns?|(?:grand|step|god)?(?:sons?|daughters?)|"
