@@ -1,10 +1,10 @@
 """Random histories, kills and power cuts, at growing scale, for as long as it is given.
 
-A third of the time goes to whole services that are simulated from a seed (`tests/simulation`). Then the tests
-marked `repeated`, which say on another store or in another way what others say, run once: `make test` draws
-some of them. Then each round is the tests marked `crash`, `histories` or `examples` with another seed. The
-first is at a quarter of full scale; each next one is twice as large while the time left is enough for it,
-then as large as fits.
+A third of the time goes to whole services that are simulated from a seed (`tests/simulation`). Then the
+tests run once of which `make test` draws some: those marked `slow`, and those marked `repeated`, which say on
+another store or in another way what others say. Then each round is the tests marked `crash`, `histories` or
+`examples` with another seed. The first is at a quarter of full scale; each next one is twice as large while
+the time left is enough for it, then as large as fits.
 A failure ends it, and names the seed and the scale that show it again.
 
     .venv/bin/python scripts/soak.py --minutes 15
@@ -22,7 +22,7 @@ import time
 
 SMALLEST = 0.25
 DRAWN = "crash or histories or examples"
-REPEATED = "repeated"
+SOME_IN_TEST = "repeated or slow"
 CONTROL = re.compile(r"^test_(control|a_planted_fault)_\w+")
 
 
@@ -38,7 +38,7 @@ def main() -> int:
     if not given.places:
         if not _simulated(given.minutes / 3, given.workers):
             return 1
-        if not _round(SMALLEST, given.workers, [], chosen=REPEATED):
+        if not _round(SMALLEST, given.workers, [], chosen=SOME_IN_TEST):
             return 1
     scale, rounds, per_scale = SMALLEST, 0, 0.0
     while True:
@@ -69,8 +69,8 @@ def _round(scale: float, workers: int, places: list[str], *, chosen: str = DRAWN
     seed = secrets.randbelow(10**9)
     print(f"soak: {chosen}: scale {scale:g}, seed {seed}", flush=True)
     pytest = [sys.executable, "-m", "pytest", "-q", "--workers", str(workers)]
-    # pages draw nothing at random, but repeat some things in another way
-    marked = chosen if chosen == REPEATED else f"({chosen}) and not browser"
+    # pages draw nothing at random
+    marked = chosen if chosen == SOME_IN_TEST else f"({chosen}) and not browser"
     words = ["--timeout", "3600", "-m", marked, *places]
     ran = subprocess.run(
         [*pytest, *words],

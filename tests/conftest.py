@@ -9,9 +9,11 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from random import Random
+from statistics import median
 
 import pytest
 import pytest_asyncio
@@ -128,10 +130,25 @@ def pytest_collection():
         gc.enable()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--note-slow", action="store_true", help="run all, and write what is slow into slow.txt")
+
+
+BEGAN_S = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[BEGAN_S] = time.process_time()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
-    """A test that ran out of time says what its tasks wait for."""
+    """A test says what processor time it took, and one that ran out of time what its tasks wait for."""
     report = yield
+    if call.when == "teardown" and item.config.option.note_slow and not _is_promised(item):
+        took_s = time.process_time() - item.stash[BEGAN_S]
+        report.user_properties.append(("took", (_function(item.nodeid), took_s)))
     if call.excinfo is not None and "pytest-timeout" in str(call.excinfo.value):
         waiting = io.StringIO()
         for task in gc.get_objects():
@@ -142,14 +159,18 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes longest, mark what draws examples, and leave out repetitions that were not drawn."""
+    """Begin with what takes longest, mark what draws examples or is slow, and leave out what was not drawn."""
     names = {item.nodeid for item in items}
+    slow = {*SLOW.read_text("utf-8").splitlines()}
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("examples")
         if (in_ram := _in_ram(item)) != item.nodeid and in_ram in names:
             item.add_marker("repeated")
-    chosen = config.option.keyword or config.option.markexpr or any("::" in word for word in config.args)
+        if not _is_promised(item) and (_function(item.nodeid) in slow or item.get_closest_marker("browser")):
+            item.add_marker("slow")
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    chosen = not whole or config.option.keyword or config.option.markexpr or config.option.note_slow
     left_out = [] if chosen or scale.SCALE >= 0.25 else [item for item in items if not _is_drawn(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -158,6 +179,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (_waits(item), _rank(item), -sizes[item.path]))
 
 
+SLOW = Path(__file__).with_name("slow.txt")
+"""Tests that take long and that no promise names, beside those of the page; `--note-slow` writes it."""
+SLOW_S = 0.3
+"""Processor time from which a test is slow."""
 PROMISED = {*re.findall(r"::(\w+)", (Path(__file__).parent.parent / "PROMISES.md").read_text())}
 
 
@@ -168,15 +193,27 @@ def _in_ram(item: pytest.Item) -> str:
     return test + bracket + (re.sub(r"\b(sqlite|files)\b", "memory", parameters) if named else parameters)
 
 
-def _is_drawn(item: pytest.Item) -> bool:
-    """Whether this run has a test that says the same on another store or way; `make soak` has all of them.
+def _function(nodeid: str) -> str:
+    """A test's name without its parameters, from `tests` on."""
+    return nodeid.partition("[")[0].removeprefix("tests/")
 
-    A test of `memory` runs in RAM and on one store that the seed chooses, a test of calls that is repeated for each
-    way of a page's audio on one of them, and of a contract that is repeated a third is drawn. What is promised is
-    always shown on all of them.
+
+def _is_promised(item: pytest.Item) -> bool:
+    return bool({item.originalname, item.cls and item.cls.__name__} & PROMISED)
+
+
+def _is_drawn(item: pytest.Item) -> bool:
+    """Whether this run has a test that is slow, or says the same on another store or way; `make soak` has all.
+
+    Of slow tests a quarter is drawn. A test of `memory` runs in RAM and on one store that the seed chooses, a test
+    of calls that is repeated for each way of a page's audio on one of them, and of a contract that is repeated a
+    third is drawn. What is promised always runs, on all of them.
     """
-    promised = {item.originalname, item.cls and item.cls.__name__} & PROMISED
-    if promised or not (repeated := item.get_closest_marker("repeated")):
+    if _is_promised(item):
+        return True
+    if item.get_closest_marker("slow"):
+        return Random(f"{scale.SEED} {item.nodeid}").random() < 1 / 4
+    if not (repeated := item.get_closest_marker("repeated")):
         return True
     if ways := repeated.kwargs.get("ways"):
         return item.callspec.params["way"] == Random(f"{scale.SEED} {item.originalname}").choice(ways)
@@ -232,6 +269,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if getattr(report, "when", None) == "teardown"
         for each in report.user_properties
     ]
+    if terminalreporter.config.option.note_slow:
+        _write_slow([took for name, took in told if name == "took"])
     lines = [line for name, line in told if name == "tally"]
     lines += [
         f"{server}: {n} tests"
@@ -241,6 +280,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(pytest_report_header())
         for line in lines:
             terminalreporter.line(line)
+
+
+def _write_slow(took: list[tuple[str, float]]) -> None:
+    """A test with parameters is slow where half of them are: the first of a worker pays for what all share."""
+    seconds: dict[str, list[float]] = {}
+    for name, each in took:
+        seconds.setdefault(name, []).append(each)
+    slow = [name for name, each in sorted(seconds.items()) if median(each) >= SLOW_S]
+    SLOW.write_text("".join(f"{name}\n" for name in slow), "utf-8")
 
 
 def pytest_unconfigure() -> None:

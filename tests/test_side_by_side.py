@@ -92,8 +92,8 @@ def test_what_tests_share_is_made_once_in_a_process(ran):
     assert 2 <= len(made) <= 5
 
 
-def collected(**variables):
-    """The tests of one file of `memory`, by name: on which stores each runs."""
+def collected(file, **variables):
+    """The names of the tests of `file` that a run of the whole suite has, with their parameters."""
     ran = forked.run(
         [
             sys.executable,
@@ -106,7 +106,8 @@ def collected(**variables):
             "ignore::pytest.PytestAssertRewriteWarning",
             "-p",
             "no:cacheprovider",
-            "tests/memory/test_items.py",
+            "-o",
+            f"testpaths={file}",
         ],
         cwd=Path(__file__).parent.parent,
         env={**os.environ, **variables},
@@ -114,21 +115,40 @@ def collected(**variables):
         text=True,
         check=True,
     )
-    stores = {}
-    for name, store in re.findall(r"::(\w+)\[(memory|sqlite|files)\]$", ran.stdout, re.MULTILINE):
-        stores.setdefault(name, set()).add(store)
-    return stores
+    return {*re.findall(r"::(\w+(?:\[.*\])?)$", ran.stdout, re.MULTILINE)}
+
+
+def drawn_and_all(file):
+    """What two seeds draw of `file`, and all of it."""
+    seeds = [collected(file, ECHOIC_TEST_SCALE="0.1", ECHOIC_TEST_SEED=str(seed)) for seed in range(2)]
+    return *seeds, collected(file, ECHOIC_TEST_SCALE="0.25")
+
+
+PROMISES = (Path(__file__).parent.parent / "PROMISES.md").read_text()
 
 
 def test_a_test_of_memory_runs_on_one_more_store_by_the_seed_and_on_all_where_it_is_promised_or_soaked():
-    promises = (Path(__file__).parent.parent / "PROMISES.md").read_text()
-    seeds = [collected(ECHOIC_TEST_SCALE="0.1", ECHOIC_TEST_SEED=str(seed)) for seed in range(2)]
-    everywhere = collected(ECHOIC_TEST_SCALE="0.25")
-    promised = {name for name in everywhere if f"::{name}`" in promises}
+    def stores(tests):
+        by_name = {}
+        for name, _, store in (test.partition("[") for test in tests):
+            by_name.setdefault(name, set()).add(store.removesuffix("]"))
+        return {name: on for name, on in by_name.items() if "memory" in on}
+
+    *seeds, everywhere = map(stores, drawn_and_all("tests/memory/test_items.py"))
+    promised = {name for name in everywhere if f"::{name}`" in PROMISES}
     assert promised
     assert promised < {*everywhere}
-    for name, stores in everywhere.items():
-        assert stores == {"memory", "sqlite", "files"}
+    for name, on in everywhere.items():
+        assert on == {"memory", "sqlite", "files"}
         for drawn in seeds:
-            assert drawn[name] == stores if name in promised else len(drawn[name] - {"memory"}) == 1
+            assert drawn[name] == on if name in promised else len(drawn[name] - {"memory"}) == 1
     assert seeds[0] != seeds[1]
+
+
+def test_some_of_the_slow_tests_run_by_the_seed_and_all_where_they_are_promised_or_soaked():
+    first, second, everything = drawn_and_all("tests/server/test_browser_speech.py")
+    promised = {name for name in everything if f"::{name}`" in PROMISES}
+    assert promised
+    for drawn in (first, second):
+        assert promised <= drawn < everything
+    assert first != second
