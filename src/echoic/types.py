@@ -65,12 +65,11 @@ class Scope:
     @property
     def everyone(self) -> Scope:
         """The global scope of the same deployment."""
-        return global_scope(self.deployment)
+        return _everyone(self.deployment)
 
 
 @lru_cache(maxsize=1024)
-def global_scope(deployment: str) -> Scope:
-    """What is global in `deployment`."""
+def _everyone(deployment: str) -> Scope:
     return Scope(deployment, None)  # asked for several times in every search
 
 

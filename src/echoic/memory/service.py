@@ -31,7 +31,7 @@ from echoic.memory.user import UserMemory
 from echoic.memory.write_filter import Instructions, Secrets, WriteFilter
 from echoic.ranking.fusion import Fusion
 from echoic.stores.base import Store
-from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name, global_scope
+from echoic.types import Conversation, EmbeddingSpec, Scope, checked_name
 
 if TYPE_CHECKING:
     from echoic.memory.compliance import Compliance
@@ -580,7 +580,7 @@ class MemoryService:
 
 def _scope(deployment: str, user: str | None) -> Scope:
     """The scope of a user, or of everyone if None; InvalidInput for a deployment of Echoic's own."""
-    scope = global_scope(deployment) if user is None else Scope(deployment, user)
+    scope = Scope(deployment, user)
     if deployment.startswith(RESERVED):
         raise InvalidInput(f"names of deployments that begin with {RESERVED!r} are reserved")
     return scope
