@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from echoic.english import names, phrases
 from echoic.english.lexicon import (
     AUXILIARIES,
     DAYS,
+    DETERMINERS,
     FIRMS,
     FUNCTION,
     GIVEN,
@@ -557,6 +559,187 @@ def _alone_between(said: Sentence, after: int, end: int) -> bool:
         return False
     names = (token for token in said.tokens[said.at[after] : end] if token.low not in FUNCTION)
     return not any(token.low in GIVEN or (said.cased and token.capital) for token in names)
+
+
+class PeopleSpokenOf:
+    """Those of whom a call speaks, turn by turn, to tell whom "he" and "she" mean."""
+
+    def __init__(self) -> None:
+        self._people: list[_Person] = []
+        self._named: dict[str, _Person] = {}
+        self._turn = 0
+
+    def hear(self, said: Sequence[Sentence], *, by_agent: bool = False) -> list[dict[int, str]]:
+        """By sentence, the words for the speaker's own relative or animal that each "he" or "she" stands for,
+        by the place of the pronoun: "my daughter".
+
+        A pronoun that may mean anybody else has none: whoever else was spoken of in this turn or, if nobody
+        was, in the answer to the turn before, or else ever.
+        """
+        self._turn += not by_agent
+        return [self._hear(sentence, by_agent=by_agent) for sentence in said]
+
+    def forget(self) -> None:
+        """Take nobody for known: what was said next is not read."""
+        self._people.clear()
+        self._named.clear()
+
+    def _hear(self, said: Sentence, *, by_agent: bool) -> dict[int, str]:
+        spoken_of = _people_in(said, by_agent=by_agent)
+        meant: dict[int, str] = {}
+        last: _Person | None = None
+        at = 0
+        while at < len(said):
+            if said.tokens[at].quoted:
+                at += 1
+                continue
+            end = _name_end(said, at) if at not in spoken_of else at
+            sex = _SEX_OF.get(said.low(at).partition("'")[0])
+            if at in spoken_of:
+                end, last = spoken_of[at]
+                self._speak_of(last, by_agent=by_agent)
+            elif end > at:
+                self._name(said, (at, end), spoken_of, last, by_agent=by_agent)
+            elif sex and not by_agent:
+                one = self._meant(sex)
+                last = replace(one, sex=sex) if one else _Person("", sex)
+                self._speak_of(last, by_agent=False)
+                meant |= {at: one.words} if one else {}
+            at = max(end, at + 1)
+        return meant
+
+    def _speak_of(self, one: _Person, *, by_agent: bool) -> None:
+        self._people.append(replace(one, turn=self._turn, by_agent=by_agent))
+
+    def _name(
+        self,
+        said: Sentence,
+        within: tuple[int, int],
+        spoken_of: Mapping[int, tuple[int, _Person]],
+        last: _Person | None,
+        *,
+        by_agent: bool,
+    ) -> None:
+        """Note the name `within`: that of the `last` one spoken of ("my wife, Ann"), of somebody known by it,
+        or of somebody else.
+        """
+        start, end = within
+        lows = [said.low(at).removesuffix("'s") for at in range(start, end)]
+        known = next((self._named[low] for low in lows if low in self._named), None)
+        before = said.low(start - 1)
+        beside = last if any(stop == start for stop, _ in spoken_of.values()) else None
+        called = last if before in _CALLING else None
+        ahead = spoken_of[end][1] if end in spoken_of and said.gap(end) else None  # "Ann, my wife, is ill"
+        of = beside or called or ahead
+        alone = by_agent and said.gap(start) and said.gap(end)  # "How old is he, Ann?"
+        if of is not None:
+            self._named.update(dict.fromkeys(lows, of))
+        elif known is not None:
+            self._speak_of(known, by_agent=by_agent)
+        elif not (alone or before in _CALLING | _ADDRESSING | _SAINTS):
+            self._speak_of(_Person("", ""), by_agent=by_agent)
+
+    def _meant(self, sex: str) -> _Person | None:
+        """The one of the speaker's own whom a pronoun of that `sex` means, None in doubt."""
+        fits = [one for one in self._people if one.sex in {sex, ""}]
+        here = [one for one in fits if one.turn == self._turn and not one.by_agent]
+        asked = [one for one in fits if one.turn == self._turn - 1 and one.by_agent]
+        near = here or asked or (fits if fits and fits[-1].turn >= self._turn - _REACH else [])
+        whose = {relation(one.words.removeprefix("my ")) for one in near}
+        return near[-1] if len(whose) == 1 and near[-1].words else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    """Somebody who was spoken of."""
+
+    words: str
+    """Who they are of the speaker's: "my daughter"; empty if they are not."""
+    sex: str
+    """"he", "she", or empty if that is not known."""
+    turn: int = 0
+    by_agent: bool = False
+
+
+def _people_in(said: Sentence, *, by_agent: bool) -> dict[int, tuple[int, _Person]]:
+    """Those of whom `said` speaks other than by name: by the first word for each, where the words end."""
+    found: dict[int, tuple[int, _Person]] = {}
+    taken: set[int] = set()
+    own = _ASKED.finditer(said.line) if by_agent else _OWN_PEOPLE.finditer(said.line)
+    for match in itertools.chain(own, _ANYBODY.finditer(said.line)):
+        start, end = said.at[match.start()], said.at[match.end() + 1]
+        if taken.isdisjoint(range(start, end)):
+            found[start] = end, _Person(_own_words(said, match), _sex(match))
+            taken.update(range(start, end))
+    for at in range(len(said)):
+        if at not in taken and names.is_trade(said.low(at).removesuffix("'s")):
+            found[at] = at + 1, _Person("", "")
+    return found
+
+
+def _sex(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    if groups["female"] or groups.get("mother"):
+        return "she"
+    return "he" if groups["male"] or groups.get("father") else ""
+
+
+def _own_words(said: Sentence, match: re.Match[str]) -> str:
+    """The words for the speaker's own relative or animal of `match`; empty if it is somebody else's."""
+    groups = match.groupdict()
+    before = said.low(said.at[match.start()] - 1)
+    if parent := groups.get("mother") or groups.get("father"):
+        owned = before in DETERMINERS | _OWNING or before.endswith(("'s", "s'"))
+        return "" if owned else f"my {parent}"
+    like = (groups.get("like") or "").strip()
+    several = said.cased and groups.get("of") == "s"
+    if groups.get("noun") is None or several or like in _NOT_THE_ONE | PEOPLE or like.endswith("s"):
+        return ""
+    return f"my {groups['noun']}"
+
+
+def _name_end(said: Sentence, at: int) -> int:
+    """Where the name of somebody that begins at `at` ends; `at` itself without one."""
+    end = at
+    while end < len(said) and _is_name(said, end) and not (end > at and said.gap(end)):
+        end += 1
+    return end
+
+
+def _is_name(said: Sentence, at: int) -> bool:
+    token = said.tokens[at]
+    low = token.low.removesuffix("'s")
+    if low in GIVEN or low in TITLES:
+        return True
+    ordinary = low in FUNCTION or wordlike(low) or low in _NOT_PEOPLE or low in PLACE_WORDS
+    if not (said.cased and token.capital and at) or ordinary or low in DAYS or token.text.isupper():
+        return False
+    behind = said.low(at + 1)
+    does = low != token.low or behind in AUXILIARIES or behind in _THEIR_VERBS
+    return does or said.low(at - 1) in _BESIDE_SOMEBODY
+
+
+_OWN_PEOPLE: Final = pattern("people.own")
+_ASKED: Final = pattern("people.asked")
+_ANYBODY: Final = pattern("people.somebody")
+_REACH: Final = 2
+"""Turns of the speaker in which the only one spoken of may not be mentioned."""
+_SEX_OF: Final = {
+    **dict.fromkeys("he him his himself".split(), "he"),
+    **dict.fromkeys("she her hers herself".split(), "she"),
+}
+_OWNING: Final = frozenset("his her their your its".split())
+_NOT_THE_ONE: Final = frozenset("ex late former other second first new previous future best".split())
+"""Words before a relative of whom there is another, or who is one no more."""
+_CALLING: Final = frozenset("called named name's".split())
+_ADDRESSING: Final = frozenset(
+    "thanks thank you cheers hi hello hiya morning afternoon is it's i'm im this".split()
+)
+"""Words before a name of whoever is spoken to, or speaks."""
+_SAINTS: Final = frozenset(["st", "saint"])
+_BESIDE_SOMEBODY: Final = frozenset(
+    "with and to by saw met told asked like loves likes watching than called named name's".split()
+)
 
 
 def child_named(spot: Spot) -> RuleReading | None:
