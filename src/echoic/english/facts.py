@@ -22,6 +22,7 @@ from echoic.english.lexicon import (
     MONTHS,
     PLACE_WORDS,
     PLACES,
+    PREPOSITIONS,
     TITLES,
     pattern,
     source,
@@ -588,7 +589,7 @@ class PeopleSpokenOf:
         spoken_of = _people_in(said, by_agent=by_agent)
         meant: dict[int, str] = {}
         last: _Person | None = None
-        at = 0
+        at = ended = 0  # "my nephew Harry he's ill"
         while at < len(said):
             if said.tokens[at].quoted:
                 at += 1
@@ -599,12 +600,18 @@ class PeopleSpokenOf:
                 end, last = spoken_of[at]
                 self._speak_of(last, by_agent=by_agent)
             elif end > at:
-                self._name(said, (at, end), spoken_of, last, by_agent=by_agent)
+                if self._name(said, (at, end), spoken_of, last, by_agent=by_agent) is not last:
+                    last = None
             elif sex and not by_agent:
-                one = self._meant(sex)
-                last = replace(one, sex=sex) if one else _Person("", sex)
+                other = _is_said_behind(said, at, spoken_of) or (
+                    said.low(at) == "him" and last is not None and _is_subject(said, ended, at)
+                )
+                one = None if other else self._meant(sex)
+                one = last if last and last.words and last.sex in {sex, ""} and ended == at else one
+                last = replace(one, sex=sex) if one else _Person("", sex, stays=True)
                 self._speak_of(last, by_agent=False)
                 meant |= {at: one.words} if one else {}
+            ended = end if end > at else ended
             at = max(end, at + 1)
         return meant
 
@@ -619,9 +626,9 @@ class PeopleSpokenOf:
         last: _Person | None,
         *,
         by_agent: bool,
-    ) -> None:
-        """Note the name `within`: that of the `last` one spoken of ("my wife, Ann"), of somebody known by it,
-        or of somebody else.
+    ) -> _Person | None:
+        """Note the name `within`, and tell whose of those known it is: of the `last` one spoken of ("my wife,
+        Ann"), or who had it before.
         """
         start, end = within
         lows = [said.low(at).removesuffix("'s") for at in range(start, end)]
@@ -636,17 +643,34 @@ class PeopleSpokenOf:
             self._named.update(dict.fromkeys(lows, of))
         elif known is not None:
             self._speak_of(known, by_agent=by_agent)
-        elif not (alone or before in _CALLING | _ADDRESSING | _SAINTS):
+        elif not (alone or _is_addressed(said, start, end)):
             self._speak_of(_Person("", ""), by_agent=by_agent)
+        return of or known
 
     def _meant(self, sex: str) -> _Person | None:
         """The one of the speaker's own whom a pronoun of that `sex` means, None in doubt."""
         fits = [one for one in self._people if one.sex in {sex, ""}]
         here = [one for one in fits if one.turn == self._turn and not one.by_agent]
         asked = [one for one in fits if one.turn == self._turn - 1 and one.by_agent]
-        near = here or asked or (fits if fits and fits[-1].turn >= self._turn - _REACH else [])
+        ever = [one for one in fits if one.stays or one.turn == self._turn - 1]
+        near = here or asked or (ever if ever and ever[-1].turn >= self._turn - _REACH else [])
         whose = {relation(one.words.removeprefix("my ")) for one in near}
         return near[-1] if len(whose) == 1 and near[-1].words else None
+
+
+def _is_said_behind(said: Sentence, at: int, spoken_of: Mapping[int, tuple[int, _Person]]) -> bool:
+    """Whether it is said only behind the pronoun at `at` who is meant: "she's ill, my mum"."""
+    return any(start > at and said.gap(start) and said.gap(end) for start, (end, _) in spoken_of.items())
+
+
+def _is_subject(said: Sentence, end: int, at: int) -> bool:
+    """Whether somebody whose words end at `end` does what is done to the object at `at`, who is another: "my
+    dad will let him in".
+    """
+    return 0 < end < at and all(
+        not said.gap(between) and said.low(between) not in CONNECTING | _SUBJECTS
+        for between in range(end, at)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -659,6 +683,8 @@ class _Person:
     """"he", "she", or empty if that is not known."""
     turn: int = 0
     by_agent: bool = False
+    stays: bool = False
+    """Whether a pronoun long after may mean them: the speaker's own, and whoever one meant before."""
 
 
 def _people_in(said: Sentence, *, by_agent: bool) -> dict[int, tuple[int, _Person]]:
@@ -669,7 +695,8 @@ def _people_in(said: Sentence, *, by_agent: bool) -> dict[int, tuple[int, _Perso
     for match in itertools.chain(own, _ANYBODY.finditer(said.line)):
         start, end = said.at[match.start()], said.at[match.end() + 1]
         if taken.isdisjoint(range(start, end)):
-            found[start] = end, _Person(_own_words(said, match), _sex(match))
+            words = _own_words(said, match)
+            found[start] = end, _Person(words, _sex(match), stays=bool(words))
             taken.update(range(start, end))
     for at in range(len(said)):
         if at not in taken and names.is_trade(said.low(at).removesuffix("'s")):
@@ -695,7 +722,16 @@ def _own_words(said: Sentence, match: re.Match[str]) -> str:
     several = said.cased and groups.get("of") == "s"
     if groups.get("noun") is None or several or like in _NOT_THE_ONE | PEOPLE or like.endswith("s"):
         return ""
-    return f"my {groups['noun']}"
+    return f"my {like} {groups['noun']}" if like in _IN_A_WAY else f"my {groups['noun']}"
+
+
+def _is_addressed(said: Sentence, start: int, end: int) -> bool:
+    """Whether the name is of whoever speaks or is spoken to ("hi, Ann", "this is Ann", "Ann speaking"), or of
+    no person: "St Ann".
+    """
+    before = said.low(start - 1)
+    told = before == "is" and said.low(start - 2) in {"name", "this", "it"}
+    return told or before in _CALLING | _ADDRESSING | _SAINTS or said.low(end) in _INTRODUCED
 
 
 def _name_end(said: Sentence, at: int) -> int:
@@ -711,12 +747,26 @@ def _is_name(said: Sentence, at: int) -> bool:
     low = token.low.removesuffix("'s")
     if low in GIVEN or low in TITLES:
         return True
-    ordinary = low in FUNCTION or wordlike(low) or low in _NOT_PEOPLE or low in PLACE_WORDS
-    if not (said.cased and token.capital and at) or ordinary or low in DAYS or token.text.isupper():
+    known = low in FUNCTION or low in _NOT_PEOPLE or low in DAYS
+    if known or token.text.isupper() or (said.cased and not token.capital):
         return False
-    behind = said.low(at + 1)
+    before, behind = said.low(at - 1), said.low(at + 1)
+    if not said.cased:
+        spoken = before == "to" and said.low(at - 2) in _SPEAKING
+        return (spoken or before in _MEETING) and not wordlike(low)
+    one_of_two = 0 < at < len(said) - 1 and not said.gap(at + 1) and _is_written_as_name(said.tokens[at + 1])
+    if one_of_two and before not in PREPOSITIONS | DETERMINERS:
+        return True
     does = low != token.low or behind in AUXILIARIES or behind in _THEIR_VERBS
-    return does or said.low(at - 1) in _BESIDE_SOMEBODY
+    return (does or before in _BESIDE_SOMEBODY) and not wordlike(low) and low not in PLACE_WORDS
+
+
+def _is_written_as_name(token: Token) -> bool:
+    return (
+        token.capital
+        and not token.text.isupper()
+        and token.low not in FUNCTION | _NOT_PEOPLE | DAYS | PLACE_WORDS
+    )
 
 
 _OWN_PEOPLE: Final = pattern("people.own")
@@ -731,9 +781,13 @@ _SEX_OF: Final = {
 _OWNING: Final = frozenset("his her their your its".split())
 _NOT_THE_ONE: Final = frozenset("ex late former other second first new previous future best".split())
 """Words before a relative of whom there is another, or who is one no more."""
+_IN_A_WAY: Final = frozenset("step half great foster god grand".split())
+_SUBJECTS: Final = frozenset("i we you they he she it i'm i've i'll they're we're you're".split())
+_MEETING: Final = frozenset("with met told asked saw rang by".split())
+_SPEAKING: Final = frozenset("spoke speak speaking talked talk talking married".split())
 _CALLING: Final = frozenset("called named name's".split())
 _ADDRESSING: Final = frozenset(
-    "thanks thank you cheers hi hello hiya morning afternoon is it's i'm im this".split()
+    "thanks thank you cheers hi hello hiya morning afternoon it's i'm im this".split()
 )
 """Words before a name of whoever is spoken to, or speaks."""
 _SAINTS: Final = frozenset(["st", "saint"])

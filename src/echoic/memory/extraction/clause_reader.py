@@ -355,6 +355,8 @@ def _named(
     start, _ = _trimmed(said, first, end)
     if start >= end or start not in whom or said.low(start) not in _THEY:
         return None
+    if said.low(start + 1) in {"was", "were"}:  # of somebody's past, or of the dead
+        return None
     token = said.tokens[start]
     words = (whom[start] + ("" if said.low(start) in {"he", "she"} else "'s")).split()
     put = [replace(token, text=word, low=word, gap=token.gap and not more) for more, word in enumerate(words)]

@@ -650,6 +650,7 @@ def _changes(
             said[at + 1 : at + 1] = each.parts
             continue
         near = [said[place].said for place in (at - 1, at + 1) if 0 <= place < len(said)]
+        near = [] if one.clause.named else near
         beside = tuple(o.clause.text for o in near if o.turn is one.turn and one not in o.parts)
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
         able = (held for held in known if not (contrast and _is_keyed(held)))
