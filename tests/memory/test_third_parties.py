@@ -81,6 +81,7 @@ def test_what_a_user_says_of_themselves_names_nobody_else():
         "I'm her carer",
         "my boy is autistic",
         "our youngest has asthma",
+        "My oldest's on insulin",
         "my hubby is a vegan",
     ):
         assert is_dropped("drop", None, text), text

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -566,7 +567,7 @@ class PeopleSpokenOf:
     """Those of whom a call speaks, turn by turn, to tell whom "he" and "she" mean."""
 
     def __init__(self) -> None:
-        self._people: list[_Person] = []
+        self._people: deque[_Person] = deque(maxlen=_MOST_SPOKEN_OF)
         self._named: dict[str, _Person] = {}
         self._turn = 0
 
@@ -587,27 +588,27 @@ class PeopleSpokenOf:
 
     def _hear(self, said: Sentence, *, by_agent: bool) -> dict[int, str]:
         spoken_of = _people_in(said, by_agent=by_agent)
+        # "she's ill, my mum": whom it means is said behind the pronoun
+        behind = max((at for at, (end, _) in spoken_of.items() if said.gap(at) and said.gap(end)), default=0)
         meant: dict[int, str] = {}
         last: _Person | None = None
-        at = ended = 0  # "my nephew Harry he's ill"
+        at = ended = 0
         while at < len(said):
-            if said.tokens[at].quoted:
-                at += 1
-                continue
-            end = _name_end(said, at) if at not in spoken_of else at
             sex = _SEX_OF.get(said.low(at).partition("'")[0])
-            if at in spoken_of:
+            if said.tokens[at].quoted:
+                end = at
+            elif at in spoken_of:
                 end, last = spoken_of[at]
                 self._speak_of(last, by_agent=by_agent)
-            elif end > at:
-                if self._name(said, (at, end), spoken_of, last, by_agent=by_agent) is not last:
-                    last = None
+            elif (end := _name_end(said, at)) > at:
+                ahead = spoken_of[end][1] if end in spoken_of and said.gap(end) else None
+                beside = last if ended == at or said.low(at - 1) in _CALLING else ahead
+                last = self._name(said, (at, end), beside, by_agent=by_agent)
             elif sex and not by_agent:
-                other = _is_said_behind(said, at, spoken_of) or (
-                    said.low(at) == "him" and last is not None and _is_subject(said, ended, at)
-                )
-                one = None if other else self._meant(sex)
-                one = last if last and last.words and last.sex in {sex, ""} and ended == at else one
+                # "my nephew Harry he's ill"
+                beside = last if ended == at and last and last.words and last.sex in {sex, ""} else None
+                other = at < behind or (said.low(at) == "him" and _is_object(said, ended, at))
+                one = beside or (None if other else self._meant(sex))
                 last = replace(one, sex=sex) if one else _Person("", sex, stays=True)
                 self._speak_of(last, by_agent=False)
                 meant |= {at: one.words} if one else {}
@@ -619,33 +620,21 @@ class PeopleSpokenOf:
         self._people.append(replace(one, turn=self._turn, by_agent=by_agent))
 
     def _name(
-        self,
-        said: Sentence,
-        within: tuple[int, int],
-        spoken_of: Mapping[int, tuple[int, _Person]],
-        last: _Person | None,
-        *,
-        by_agent: bool,
+        self, said: Sentence, within: tuple[int, int], beside: _Person | None, *, by_agent: bool
     ) -> _Person | None:
-        """Note the name `within`, and tell whose of those known it is: of the `last` one spoken of ("my wife,
-        Ann"), or who had it before.
+        """Note the name `within`, and tell whose it is: of somebody `beside` it ("my wife, Ann", "Ann, my
+        wife"), or who had it before; None if it is not known.
         """
         start, end = within
         lows = [said.low(at).removesuffix("'s") for at in range(start, end)]
+        if beside is not None:
+            self._named.update(dict.fromkeys(lows, beside))
+            return beside
         known = next((self._named[low] for low in lows if low in self._named), None)
-        before = said.low(start - 1)
-        beside = last if any(stop == start for stop, _ in spoken_of.values()) else None
-        called = last if before in _CALLING else None
-        ahead = spoken_of[end][1] if end in spoken_of and said.gap(end) else None  # "Ann, my wife, is ill"
-        of = beside or called or ahead
         alone = by_agent and said.gap(start) and said.gap(end)  # "How old is he, Ann?"
-        if of is not None:
-            self._named.update(dict.fromkeys(lows, of))
-        elif known is not None:
-            self._speak_of(known, by_agent=by_agent)
-        elif not (alone or _is_addressed(said, start, end)):
-            self._speak_of(_Person("", ""), by_agent=by_agent)
-        return of or known
+        if known is not None or not (alone or _is_addressed(said, start, end)):
+            self._speak_of(known or _Person("", ""), by_agent=by_agent)
+        return known
 
     def _meant(self, sex: str) -> _Person | None:
         """The one of the speaker's own whom a pronoun of that `sex` means, None in doubt."""
@@ -658,19 +647,13 @@ class PeopleSpokenOf:
         return near[-1] if len(whose) == 1 and near[-1].words else None
 
 
-def _is_said_behind(said: Sentence, at: int, spoken_of: Mapping[int, tuple[int, _Person]]) -> bool:
-    """Whether it is said only behind the pronoun at `at` who is meant: "she's ill, my mum"."""
-    return any(start > at and said.gap(start) and said.gap(end) for start, (end, _) in spoken_of.items())
-
-
-def _is_subject(said: Sentence, end: int, at: int) -> bool:
-    """Whether somebody whose words end at `end` does what is done to the object at `at`, who is another: "my
+def _is_object(said: Sentence, end: int, at: int) -> bool:
+    """Whether the word at `at` is an object of somebody whose words end at `end`, and so means another: "my
     dad will let him in".
     """
-    return 0 < end < at and all(
-        not said.gap(between) and said.low(between) not in CONNECTING | _SUBJECTS
-        for between in range(end, at)
-    )
+    between = range(end, at)
+    parted = any(said.gap(place) or said.low(place) in CONNECTING | _SUBJECTS for place in between)
+    return 0 < end < at and not parted
 
 
 @dataclass(frozen=True, slots=True)
@@ -772,6 +755,8 @@ def _is_written_as_name(token: Token) -> bool:
 _OWN_PEOPLE: Final = pattern("people.own")
 _ASKED: Final = pattern("people.asked")
 _ANYBODY: Final = pattern("people.somebody")
+_MOST_SPOKEN_OF: Final = 32
+"""The last mentions of people that are looked at."""
 _REACH: Final = 2
 """Turns of the speaker in which the only one spoken of may not be mentioned."""
 _SEX_OF: Final = {

@@ -63,13 +63,15 @@ _OF_LISTENER: Final = pattern("signs.of_listener")
 _OF_THEIRS: Final = pattern("signs.theirs")
 _THEIR_CARER: Final = pattern("signs.their_carer")
 _UNSURE_OF_THEM: Final = pattern("signs.unsure_of_them")
+_PASSING: Final = pattern("signs.passing")
+"""What somebody is doing, or was, and words for what only stands beside the clause."""
 _NOT_MEANT: Final = frozenset(
     {f"={sign}" for sign in "? ?order quoted shadow shade guess wish irony hearsay media past".split()}
     | {"<=hearsay", "<=media", "<=guess", ">=hearsay"}
 )
-_NOT_MEANT_OF_IT: Final = frozenset(sign for sign in _NOT_MEANT if sign[0] == "=")
-"""Those of its own words."""
 """Features of a clause in which words for an illness or a diet are not stated of a relative."""
+_NOT_MEANT_BY_ITSELF: Final = frozenset(sign for sign in _NOT_MEANT if sign[0] == "=")
+"""Those of its own words."""
 _JOINING: Final = frozenset(
     """and but so also plus because since cause then though although anyway oh well yes yeah yep no nope
     okay ok actually hello hi hey please thanks look listen see sorry""".split()
@@ -355,19 +357,17 @@ def _named(
     start, _ = _trimmed(said, first, end)
     if start >= end or start not in whom or said.low(start) not in _THEY:
         return None
-    if said.low(start + 1) in {"was", "were"}:  # of somebody's past, or of the dead
-        return None
     token = said.tokens[start]
     words = (whom[start] + ("" if said.low(start) in {"he", "she"} else "'s")).split()
     put = [replace(token, text=word, low=word, gap=token.gap and not more) for more, word in enumerate(words)]
     read = replace(said, tokens=(*said.tokens[:start], *put, *said.tokens[start + 1 :]))
-    told = [*turn[: at + start], *words, *turn[at + start + 1 :]]
-    clause = _clause(read, Ground(read, greeted=False), (first, end + len(words) - 1), told, at)
-    if clause is None or not clause.signs.isdisjoint(_NOT_MEANT_OF_IT):
+    around = [*turn[: at + start], *words, *turn[at + start + 1 :]]
+    clause = _clause(read, Ground(read, greeted=False), (first, end + len(words) - 1), around, at)
+    if clause is None or not clause.signs.isdisjoint(_NOT_MEANT_BY_ITSELF):
         return None
-    led = said.line[: said.starts[start]]
+    led, told = said.line[: said.starts[start]], " ".join(clause.words[len(words) :]) + " "
     unsure = _SIGNS["hearsay"].search(led) or _SIGNS["guess"].search(led)
-    unsure = unsure or _UNSURE_OF_THEM.search(" ".join(clause.words) + " ")
+    unsure = unsure or _UNSURE_OF_THEM.search(told) or _PASSING.search(told)
     return None if unsure else replace(clause, named=len(words))
 
 
