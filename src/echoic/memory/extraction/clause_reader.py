@@ -63,8 +63,6 @@ _OF_LISTENER: Final = pattern("signs.of_listener")
 _OF_THEIRS: Final = pattern("signs.theirs")
 _THEIR_CARER: Final = pattern("signs.their_carer")
 _UNSURE_OF_THEM: Final = pattern("signs.unsure_of_them")
-_PASSING: Final = pattern("signs.passing")
-"""What somebody is doing, or was, and words for what only stands beside the clause."""
 _NOT_MEANT: Final = frozenset(
     {f"={sign}" for sign in "? ?order quoted shadow shade guess wish irony hearsay media past".split()}
     | {"<=hearsay", "<=media", "<=guess", ">=hearsay"}
@@ -357,6 +355,8 @@ def _named(
     start, _ = _trimmed(said, first, end)
     if start >= end or start not in whom or said.low(start) not in _THEY:
         return None
+    if said.low(start + 1) in {"was", "were"}:  # of somebody's past, or of the dead
+        return None
     token = said.tokens[start]
     words = (whom[start] + ("" if said.low(start) in {"he", "she"} else "'s")).split()
     put = [replace(token, text=word, low=word, gap=token.gap and not more) for more, word in enumerate(words)]
@@ -367,7 +367,7 @@ def _named(
         return None
     led, told = said.line[: said.starts[start]], " ".join(clause.words[len(words) :]) + " "
     unsure = _SIGNS["hearsay"].search(led) or _SIGNS["guess"].search(led)
-    unsure = unsure or _UNSURE_OF_THEM.search(told) or _PASSING.search(told)
+    unsure = unsure or _UNSURE_OF_THEM.search(told)
     return None if unsure else replace(clause, named=len(words))
 
 

@@ -346,8 +346,6 @@ _EVEN = 0.5
 """The least likelihood, with what is said around it, of a clause that suffices by itself."""
 _LEAST = 0.1
 """The least likelihood of a clause whose words alone tell that it is a statement: "my mum's a vegan"."""
-_OF_SPEAKER_ALONE = frozenset(["decision", "possession"])
-"""Kinds of which little lasts that is said of him or her: "he's got the other one"."""
 _ALWAYS_BELIEVED = re.compile(
     r"(?:(?:.*_)?name|answer_length|(?:no_)?contact_time)(?::|\Z)|(?:note|avoid_topic|requirement):"
 )
@@ -685,8 +683,6 @@ def _is_statement(read: Read, by: Weights) -> bool:
     A turn of a call goes from one thing to another: what stands beside a clause need not tell anything of
     it, and may take a part of its likelihood, but not most of it.
     """
-    if read.clause.named and read.kind in _OF_SPEAKER_ALONE:
-        return False
     even = read.likely >= _EVEN and read.alone >= by.keep
     return even or read.likely >= by.keep or _is_certain(read)
 
