@@ -265,3 +265,39 @@ async def test_forget_that_hides_every_part_of_a_number_given_before(ana, learne
     assert not [
         turn for turn in await call.recalled_turns() if turn.speaker == USER and "taken" not in turn.text
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "told", "request_", "gone"),
+    [
+        ("My daughter's coming.", "She's allergic to nuts.", "Forget that.", "nuts"),
+        ("My daughter's coming.", "She's allergic to nuts.", "Forget that she's allergic to nuts.", "nuts"),
+        ("My daughter's coming.", "She's allergic to nuts.", "Forget my daughter's allergy to nuts.", "nuts"),
+        ("My mother-in-law's here.", "She's deaf.", "", "deaf"),
+        ("it's for my son", "he is six and hes asthmatic", "", "asthmatic"),
+    ],
+)
+async def test_what_is_kept_of_whom_she_means_goes_with_the_words_she_was_meant_by(
+    before, told, request_, gone
+):
+    async with echoic.open("memory://", embedder="local") as memory:
+        ana = memory.user("ana")
+        call = await ana.conversation("call")
+        turns = [
+            Turn(speaker="user", text=before),
+            Turn(speaker="agent", text="I see."),
+            Turn(speaker="user", text=told),
+        ]
+        *_, source = await call.append(*turns)
+        await call.distil()
+        [known] = [fact for fact in await ana.facts() if gone in fact.text]
+        assert known.text.startswith("My ")
+        assert known.source == (source.id,)
+        if request_:
+            [asked] = await call.append(Turn(speaker="user", text=request_))
+            await memory.settle()
+            receipt = await ana.forget(asked=asked.id)
+        else:
+            receipt = await ana.forget(id=known.id)
+        assert receipt.verified
+        assert gone not in str(await ana.export())

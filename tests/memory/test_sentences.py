@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -1040,3 +1041,93 @@ async def test_what_lasts_of_the_speakers_own_people_is_kept_as_theirs(lines, ke
 )
 async def test_what_is_no_statement_of_the_speakers_own_people_is_not_kept(said):
     assert await facts_after(said) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("My daughter's coming along as well. She's allergic to nuts.", "My daughter's allergic to nuts"),
+        ("It's for my wife, Bronagh. She's coeliac.", "My wife's coeliac"),
+        ("im ringing about my son really hes got asthma", "My son's got asthma"),
+        ("My mother will be with me. She uses a walking frame.", "My mother uses a walking frame"),
+        ("My son lives with us. He works nights at the depot.", "My son works nights at the depot"),
+        ("My daughter drives me in. She's studying law in Leeds.", "My daughter's studying law in Leeds"),
+        ("The room's for my grandson as well. He's four.", "My grandson's four"),
+        ("My mam would be the one using it. She takes warfarin.", "My mam takes warfarin"),
+        ("My partner's coming on Friday. He's lactose intolerant.", "My partner's lactose intolerant"),
+        ("My niece is to ride with us. She's got a peanut allergy.", "My niece's got a peanut allergy"),
+        (
+            "My sister's over. It was last minute. She's allergic to feathers.",
+            "My sister's allergic to feathers",
+        ),
+        ("I need a quiet table for my son because he's autistic.", "My son's autistic"),
+        ("My horse needs the farrier. She's a Connemara.", "My horse's a Connemara"),
+        ("I'm calling on behalf of my mom. She has Parkinson's.", "My mom has Parkinson's"),
+        ("My boyfriend's joining me. He hates mushrooms.", "My boyfriend hates mushrooms"),
+        (
+            "I look after my husband. He's on insulin four times a day.",
+            "My husband's on insulin four times a day",
+        ),
+        ("My daughter's boyfriend's coming. She's a vegan.", "My daughter's a vegan"),
+        ("I'm bringing my dad.|>We'll look forward to it.|He's in a wheelchair.", "My dad's in a wheelchair"),
+        ("its my wifes birthday|>oh lovely any dietary requirements|yeah shes vegan", "My wife's vegan"),
+        (">And your husband, will he eat too?|He will. He's vegetarian.", "My husband's vegetarian"),
+        (
+            ">What's wrong with your dog?|He's got arthritis in both legs.",
+            "My dog's got arthritis in both legs",
+        ),
+        ("I need a ride for my grandpa.|>Where to?|The VA clinic. He uses oxygen.", "My grandpa uses oxygen"),
+        ("my step son's coming|>right|he's vegan", "My step son's vegan"),
+    ],
+)
+async def test_what_is_said_of_him_or_her_is_kept_of_the_one_it_means(said, kept):
+    facts = {memory.text: memory for memory in await facts_after(*said.split("|"))}
+    assert kept in facts
+    assert not facts[kept].confirmed, "whom it means is concluded"
+    assert not [
+        memory for memory in facts.values() if memory.key and memory.key.startswith(("allergy", "diet"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My wife's bringing my mother. She's in a wheelchair.",
+        "My daughter will be there. My sister might come. She's coeliac.",
+        "My mum's here and so's the woman next door. She's got dementia.",
+        "My brother's boy is here. He's diabetic.",
+        "My wife's friend is coming. She's allergic to nuts.",
+        "My husband let the engineer in. He's from Poland.",
+        "my husband works with dave hes got ms",
+        "my wife spoke to pam shes from head office",
+        "My husband loves Ed Sheeran. He's from Suffolk.",
+        "My husband's a Liverpool fan. Klopp was the best. He's German.",
+        "My daughter has a rabbit called Flopsy. She's blind.",
+        "My ex-husband has the kids. My husband collects them. He's epileptic.",
+        "My late husband had it. He's buried at St Mary's.",
+        "my mates wifes coming shes vegan",
+        "My dad's the one who booked. He said he's diabetic.",
+        "My son's starting nursery. If he's allergic to nuts I'll let you know.",
+        "My daughter's on the list. She's vegetarian, isn't she?",
+        "My husband, honestly. He's allergic to housework, that one.",
+        'My mum goes to me, "she\'s got cancer".',
+        "My daughter's here. She's allergic to nuts. Actually no, that's her cousin.",
+        "My son's here. She's allergic to nuts.",
+        "My wife's fine.|>And your mother?|She's diabetic, my mother-in-law.",
+        ">My daughter's the same.|She's got asthma as well, has she?",
+        ">The plumber will be Steve.|My dad will let him in.|>Lovely.|He's got bad knees.",
+        "its about the terrapin hes off his food|>can anyone bring him in|my son might|>ok|he gets calcium drops",
+    ],
+)
+async def test_what_may_be_said_of_somebody_else_is_kept_of_none_of_the_speakers_own(said):
+    theirs = re.compile(
+        r"[Mm]y (?:\w+-)*\w+(?:'s)? (?:in a w|coel|got|diab|all|from|ger|blind|epil|buried|veg|gets)"
+    )
+    assert not [memory.text for memory in await facts_after(*said.split("|")) if theirs.match(memory.text)]
+
+
+async def test_what_is_said_of_him_or_her_ends_nothing_by_what_stands_beside_it():
+    facts = await facts_after(
+        "I've got a rabbit called Kevin, and now she's stopped eating. She's not eating."
+    )
+    assert any("Kevin" in memory.text for memory in facts)

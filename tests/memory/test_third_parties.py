@@ -81,6 +81,7 @@ def test_what_a_user_says_of_themselves_names_nobody_else():
         "I'm her carer",
         "my boy is autistic",
         "our youngest has asthma",
+        "My oldest's on insulin",
         "my hubby is a vegan",
     ):
         assert is_dropped("drop", None, text), text
@@ -98,7 +99,9 @@ def test_an_unknown_rule_is_refused():
 async def test_what_is_told_of_relatives_is_kept_only_where_it_may_be(rule):
     told = """My daughter Priya is allergic to penicillin.|me brother keith can't have nuts|The missus is a vegan.
     |Dad's diabetic.|my boy is autistic|I'm here with my husband Graham.|It's me and Colin, that's my partner.
-    |Natalie's vegetarian. My girlfriend.""".split("|")
+    |Natalie's vegetarian. My girlfriend.|My wife's here. She's coeliac.|its our lad hes autistic""".split(
+        "|"
+    )
     async with echoic.open("memory://", embedder="local", third_parties=rule) as service:
         ana = service.user("ana")
         call = await ana.conversation()

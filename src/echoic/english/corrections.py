@@ -518,6 +518,14 @@ def disowned(said: Sentence, at: int, old: SelfStatement | None = None) -> int |
     return end if fits and not said.match(_OF_BOTH, end) else None
 
 
+def meant_another(said: Sentence) -> bool:
+    """Whether `said` only says that what was told of somebody is true of somebody else: "no, that's her
+    cousin", "I mean my son".
+    """
+    mark = None if said.question else said.match(_DISOWNED, 0)
+    return mark is not None and mark["marked"] is not None and said.at[mark.end()] == len(said)
+
+
 def _is_theirs(
     said: Sentence, mark: re.Match[str], end: int, old: SelfStatement | None, *, here: bool
 ) -> bool:

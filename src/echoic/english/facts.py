@@ -5,21 +5,25 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from echoic.english import names, phrases
 from echoic.english.lexicon import (
     AUXILIARIES,
     DAYS,
+    DETERMINERS,
     FIRMS,
     FUNCTION,
     GIVEN,
     MONTHS,
     PLACE_WORDS,
     PLACES,
+    PREPOSITIONS,
     TITLES,
     pattern,
     source,
@@ -556,6 +560,224 @@ def _alone_between(said: Sentence, after: int, end: int) -> bool:
         return False
     names = (token for token in said.tokens[said.at[after] : end] if token.low not in FUNCTION)
     return not any(token.low in GIVEN or (said.cased and token.capital) for token in names)
+
+
+class PeopleSpokenOf:
+    """Those of whom a call speaks, turn by turn, to tell whom "he" and "she" mean."""
+
+    def __init__(self) -> None:
+        self._people: deque[_Person] = deque(maxlen=_MOST_SPOKEN_OF)
+        self._named: dict[str, _Person] = {}
+        self._turn = 0
+
+    def hear(self, said: Sequence[Sentence], *, by_agent: bool = False) -> list[dict[int, str]]:
+        """By sentence, the words for the speaker's own relative or animal that each "he" or "she" stands for,
+        by the place of the pronoun: "my daughter".
+
+        A pronoun that may mean anybody else has none: whoever else was spoken of in this turn or, if nobody
+        was, in the answer to the turn before, or else ever.
+        """
+        self._turn += not by_agent
+        return [self._hear(sentence, by_agent=by_agent) for sentence in said]
+
+    def forget(self) -> None:
+        """Take nobody for known: what was said next is not read."""
+        self._people.clear()
+        self._named.clear()
+
+    def _hear(self, said: Sentence, *, by_agent: bool) -> dict[int, str]:
+        spoken_of = _people_in(said, by_agent=by_agent)
+        # "she's ill, my mum": whom it means is said behind the pronoun
+        behind = max((at for at, (end, _) in spoken_of.items() if said.gap(at) and said.gap(end)), default=0)
+        meant: dict[int, str] = {}
+        last: _Person | None = None
+        at = ended = 0
+        while at < len(said):
+            sex = _SEX_OF.get(said.low(at).partition("'")[0])
+            if said.tokens[at].quoted:
+                end = at
+            elif at in spoken_of:
+                end, last = spoken_of[at]
+                self._speak_of(last, by_agent=by_agent)
+            elif (end := _name_end(said, at)) > at:
+                ahead = spoken_of[end][1] if end in spoken_of and said.gap(end) else None
+                beside = last if ended == at or said.low(at - 1) in _CALLING else ahead
+                last = self._name(said, (at, end), beside, by_agent=by_agent)
+            elif sex and not by_agent:
+                # "my nephew Harry he's ill"
+                beside = last if ended == at and last and last.words and last.sex in {sex, ""} else None
+                other = at < behind or (said.low(at) == "him" and _is_object(said, ended, at))
+                one = beside or (None if other else self._meant(sex))
+                last = replace(one, sex=sex) if one else _Person("", sex, stays=True)
+                self._speak_of(last, by_agent=False)
+                meant |= {at: one.words} if one else {}
+            ended = end if end > at else ended
+            at = max(end, at + 1)
+        return meant
+
+    def _speak_of(self, one: _Person, *, by_agent: bool) -> None:
+        self._people.append(replace(one, turn=self._turn, by_agent=by_agent))
+
+    def _name(
+        self, said: Sentence, within: tuple[int, int], beside: _Person | None, *, by_agent: bool
+    ) -> _Person | None:
+        """Note the name `within`, and tell whose it is: of somebody `beside` it ("my wife, Ann", "Ann, my
+        wife"), or who had it before; None if it is not known.
+        """
+        start, end = within
+        lows = [said.low(at).removesuffix("'s") for at in range(start, end)]
+        if beside is not None:
+            self._named.update(dict.fromkeys(lows, beside))
+            return beside
+        known = next((self._named[low] for low in lows if low in self._named), None)
+        alone = by_agent and said.gap(start) and said.gap(end)  # "How old is he, Ann?"
+        if known is not None or not (alone or _is_addressed(said, start, end)):
+            self._speak_of(known or _Person("", ""), by_agent=by_agent)
+        return known
+
+    def _meant(self, sex: str) -> _Person | None:
+        """The one of the speaker's own whom a pronoun of that `sex` means, None in doubt."""
+        fits = [one for one in self._people if one.sex in {sex, ""}]
+        here = [one for one in fits if one.turn == self._turn and not one.by_agent]
+        asked = [one for one in fits if one.turn == self._turn - 1 and one.by_agent]
+        ever = [one for one in fits if one.stays or one.turn == self._turn - 1]
+        near = here or asked or (ever if ever and ever[-1].turn >= self._turn - _REACH else [])
+        whose = {relation(one.words.removeprefix("my ")) for one in near}
+        return near[-1] if len(whose) == 1 and near[-1].words else None
+
+
+def _is_object(said: Sentence, end: int, at: int) -> bool:
+    """Whether the word at `at` is an object of somebody whose words end at `end`, and so means another: "my
+    dad will let him in".
+    """
+    between = range(end, at)
+    parted = any(said.gap(place) or said.low(place) in CONNECTING | _SUBJECTS for place in between)
+    return 0 < end < at and not parted
+
+
+@dataclass(frozen=True, slots=True)
+class _Person:
+    """Somebody who was spoken of."""
+
+    words: str
+    """Who they are of the speaker's: "my daughter"; empty if they are not."""
+    sex: str
+    """"he", "she", or empty if that is not known."""
+    turn: int = 0
+    by_agent: bool = False
+    stays: bool = False
+    """Whether a pronoun long after may mean them: the speaker's own, and whoever one meant before."""
+
+
+def _people_in(said: Sentence, *, by_agent: bool) -> dict[int, tuple[int, _Person]]:
+    """Those of whom `said` speaks other than by name: by the first word for each, where the words end."""
+    found: dict[int, tuple[int, _Person]] = {}
+    taken: set[int] = set()
+    own = _ASKED.finditer(said.line) if by_agent else _OWN_PEOPLE.finditer(said.line)
+    for match in itertools.chain(own, _ANYBODY.finditer(said.line)):
+        start, end = said.at[match.start()], said.at[match.end() + 1]
+        if taken.isdisjoint(range(start, end)):
+            words = _own_words(said, match)
+            found[start] = end, _Person(words, _sex(match), stays=bool(words))
+            taken.update(range(start, end))
+    for at in range(len(said)):
+        if at not in taken and names.is_trade(said.low(at).removesuffix("'s")):
+            found[at] = at + 1, _Person("", "")
+    return found
+
+
+def _sex(match: re.Match[str]) -> str:
+    groups = match.groupdict()
+    if groups["female"] or groups.get("mother"):
+        return "she"
+    return "he" if groups["male"] or groups.get("father") else ""
+
+
+def _own_words(said: Sentence, match: re.Match[str]) -> str:
+    """The words for the speaker's own relative or animal of `match`; empty if it is somebody else's."""
+    groups = match.groupdict()
+    before = said.low(said.at[match.start()] - 1)
+    if parent := groups.get("mother") or groups.get("father"):
+        owned = before in DETERMINERS | _OWNING or before.endswith(("'s", "s'"))
+        return "" if owned else f"my {parent}"
+    like = (groups.get("like") or "").strip()
+    several = said.cased and groups.get("of") == "s"
+    if groups.get("noun") is None or several or like in _NOT_THE_ONE | PEOPLE or like.endswith("s"):
+        return ""
+    return f"my {like} {groups['noun']}" if like in _IN_A_WAY else f"my {groups['noun']}"
+
+
+def _is_addressed(said: Sentence, start: int, end: int) -> bool:
+    """Whether the name is of whoever speaks or is spoken to ("hi, Ann", "this is Ann", "Ann speaking"), or of
+    no person: "St Ann".
+    """
+    before = said.low(start - 1)
+    told = before == "is" and said.low(start - 2) in {"name", "this", "it"}
+    return told or before in _CALLING | _ADDRESSING | _SAINTS or said.low(end) in _INTRODUCED
+
+
+def _name_end(said: Sentence, at: int) -> int:
+    """Where the name of somebody that begins at `at` ends; `at` itself without one."""
+    end = at
+    while end < len(said) and _is_name(said, end) and not (end > at and said.gap(end)):
+        end += 1
+    return end
+
+
+def _is_name(said: Sentence, at: int) -> bool:
+    token = said.tokens[at]
+    low = token.low.removesuffix("'s")
+    if low in GIVEN or low in TITLES:
+        return True
+    known = low in FUNCTION or low in _NOT_PEOPLE or low in DAYS
+    if known or token.text.isupper() or (said.cased and not token.capital):
+        return False
+    before, behind = said.low(at - 1), said.low(at + 1)
+    if not said.cased:
+        spoken = before == "to" and said.low(at - 2) in _SPEAKING
+        return (spoken or before in _MEETING) and not wordlike(low)
+    one_of_two = 0 < at < len(said) - 1 and not said.gap(at + 1) and _is_written_as_name(said.tokens[at + 1])
+    if one_of_two and before not in PREPOSITIONS | DETERMINERS:
+        return True
+    does = low != token.low or behind in AUXILIARIES or behind in _THEIR_VERBS
+    return (does or before in _BESIDE_SOMEBODY) and not wordlike(low) and low not in PLACE_WORDS
+
+
+def _is_written_as_name(token: Token) -> bool:
+    return (
+        token.capital
+        and not token.text.isupper()
+        and token.low not in FUNCTION | _NOT_PEOPLE | DAYS | PLACE_WORDS
+    )
+
+
+_OWN_PEOPLE: Final = pattern("people.own")
+_ASKED: Final = pattern("people.asked")
+_ANYBODY: Final = pattern("people.somebody")
+_MOST_SPOKEN_OF: Final = 32
+"""The last mentions of people that are looked at."""
+_REACH: Final = 2
+"""Turns of the speaker in which the only one spoken of may not be mentioned."""
+_SEX_OF: Final = {
+    **dict.fromkeys("he him his himself".split(), "he"),
+    **dict.fromkeys("she her hers herself".split(), "she"),
+}
+_OWNING: Final = frozenset("his her their your its".split())
+_NOT_THE_ONE: Final = frozenset("ex late former other second first new previous future best".split())
+"""Words before a relative of whom there is another, or who is one no more."""
+_IN_A_WAY: Final = frozenset("step half great foster god grand".split())
+_SUBJECTS: Final = frozenset("i we you they he she it i'm i've i'll they're we're you're".split())
+_MEETING: Final = frozenset("with met told asked saw rang by".split())
+_SPEAKING: Final = frozenset("spoke speak speaking talked talk talking married".split())
+_CALLING: Final = frozenset("called named name's".split())
+_ADDRESSING: Final = frozenset(
+    "thanks thank you cheers hi hello hiya morning afternoon it's i'm im this".split()
+)
+"""Words before a name of whoever is spoken to, or speaks."""
+_SAINTS: Final = frozenset(["st", "saint"])
+_BESIDE_SOMEBODY: Final = frozenset(
+    "with and to by saw met told asked like loves likes watching than called named name's".split()
+)
 
 
 def child_named(spot: Spot) -> RuleReading | None:

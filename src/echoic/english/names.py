@@ -541,13 +541,13 @@ def role(said: Sentence, at: int, *, certain: bool) -> Value | None:
     head = words[words.index("of") - 1] if "of" in words[1:] else words[-1]
     owned = head != "owner" or said.low(at) == "the" or not _COMMON_WORKPLACES.isdisjoint(words)
     ranked = said.low(at) == "the"  # "the head of sales" is a post, "the nurse" was mentioned before
-    known = head in _RANKED if ranked else _is_trade(head)
+    known = head in _RANKED if ranked else is_trade(head)
     if not (known or (certain and article)) or not owned:
         return None
     return Value(" ".join(_ACRONYM_TRADES.get(t.low, t.text) for t in said.tokens[start:end]), end)
 
 
-def _is_trade(low: str) -> bool:
+def is_trade(low: str) -> bool:
     """Whether a folded word names a trade."""
     return low in _HEADS or low.endswith(("ologist", "ographer", "ician", "smith"))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Final
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from echoic.embedding.base import Embedded
-from echoic.english.corrections import disowned, repaired
+from echoic.english.corrections import disowned, meant_another, repaired
 from echoic.english.facts import PEOPLE
 from echoic.english.lexicon import (
     AUXILIARIES,
@@ -68,6 +68,8 @@ _NOT_MEANT: Final = frozenset(
     | {"<=hearsay", "<=media", "<=guess", ">=hearsay"}
 )
 """Features of a clause in which words for an illness or a diet are not stated of a relative."""
+_NOT_MEANT_BY_ITSELF: Final = frozenset(sign for sign in _NOT_MEANT if sign[0] == "=")
+"""Those of its own words."""
 _JOINING: Final = frozenset(
     """and but so also plus because since cause then though although anyway oh well yes yeah yep no nope
     okay ok actually hello hi hey please thanks look listen see sorry""".split()
@@ -119,10 +121,15 @@ _MEASURES: Final = (
 )
 """Words of numbers and times."""
 _FIGURE: Final = re.compile(r"\W*\d[\d\W]*(?:st|nd|rd|th|am|pm)?")
+_THEY: Final = frozenset("he he's his she she's her".split())
+"""Pronouns that a clause about somebody else begins with."""
 _NEAR: Final = 6
 """Words on either side of a clause that are read."""
 
 Floats = NDArray[np.float32]
+Whom = Mapping[int, str]
+"""By the place of a pronoun in a sentence, whom of the speaker's it means: "my daughter"."""
+_NOBODY: Final[Whom] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +147,8 @@ class Clause:
     """Whether the speaker corrected something in its sentence."""
     lead: tuple[str, ...] = ()
     """The words before it that only join it to others, folded: "sorry"."""
+    named: int = 0
+    """How many words at its beginning say whom of the speaker's it is about, where a pronoun was said."""
     parts: tuple[Clause, ...] = ()
     """What it is cut into if it is not kept as it is: "I'm a nurse" of "I'm a nurse, so it depends"."""
 
@@ -273,33 +282,45 @@ def weights() -> Weights:
         )
 
 
-def clauses(text: str) -> list[Clause]:
-    """The clauses of `text` that may be statements about the speaker, in order."""
+def clauses(text: str, whom: Sequence[Whom] = ()) -> list[Clause]:
+    """The clauses of `text` that may be statements about the speaker, or about those `whom` its sentences
+    mean by "he" and "she", in order.
+    """
     said = sentences(MARKER.sub(MASKED, text))
     if by_an_agent(said) or staged(said):
         return []
     every = [token.low for sentence in said for token in sentence.tokens]
     found: list[Clause] = []
     at = last = 0
-    for sentence in said:
+    for sentence, theirs in zip(said, itertools.chain(whom, itertools.repeat(_NOBODY)), strict=False):
         if jokes(sentence):  # this sentence says that the one before was a joke
             found.clear()
+        elif meant_another(sentence) and any(map(_is_named, found[last:])):  # or was said of the wrong one
+            del found[last:]
         elif (end := disowned(sentence, 0)) is not None:  # or that it is true of somebody else
             del found[last:]
             if sentence.low(end) in _ALONE:  # "my wife does, I cycle", but "my husband does, I like both"
                 start = 0 if "both" in sentence.line[sentence.starts[end] :].split() else end
                 own = replace(sentence, tokens=sentence.tokens[start:])
-                found += _of_sentence(own, every[: at + start], every[at + len(sentence) :])
+                found += _of_sentence(own, every[: at + start], every[at + len(sentence) :], _NOBODY)
         elif not any(sentence.gap(place) and disowned(sentence, place) for place in range(1, len(sentence))):
             last = len(found)
             right = repaired(sentence)
-            read = _of_sentence(right, every[:at], every[at + len(sentence) :])
+            meant = theirs if right is sentence else _NOBODY
+            read = _of_sentence(right, every[:at], every[at + len(sentence) :], meant)
             found += (replace(clause, mended=right is not sentence) for clause in read)
         at += len(sentence)
     return [replace(clause, place=place) for place, clause in enumerate(found)]
 
 
-def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -> Iterator[Clause]:
+def _is_named(clause: Clause) -> bool:
+    """Whether it says of a pronoun whom it means, or a part of it does."""
+    return any(one.named for one in (clause, *clause.parts))
+
+
+def _of_sentence(
+    said: Sentence, before: Sequence[str], behind: Sequence[str], whom: Whom
+) -> Iterator[Clause]:
     ground = Ground(said, greeted=False)
     lows = [token.low for token in said.tokens]
     starts = [0, *_starts(said, ground)]
@@ -310,14 +331,44 @@ def _of_sentence(said: Sentence, before: Sequence[str], behind: Sequence[str]) -
         starts = [at for at in starts if at != led[1]]
     turn = [*before, *lows, *behind]
     for first, end in itertools.pairwise([*starts, len(said)]):
-        whole = _clause(said, ground, (first, end), turn, len(before))
+        whole = _named(said, (first, end), whom, turn, len(before))
+        whole = whole or _clause(said, ground, (first, end), turn, len(before))
         if whole is None:
             continue
-        cuts = [first, *(at for at in _cuts(said, first, end) if led is None or at != led[1]), end]
-        parts = (_clause(said, ground, some, turn, len(before)) for some in itertools.pairwise(cuts))
+        cuts = [first, *(at for at in _cuts(said, first, end, whom) if led is None or at != led[1]), end]
+        within = list(itertools.pairwise(cuts)) if len(cuts) > 2 else []
+        named = [_named(said, some, whom, turn, len(before)) for some in within]
+        parts = (_clause(said, ground, some, turn, len(before)) for some in within)
         # one that begins with no subject is a fragment
-        own = [part for part in parts if part and len(cuts) > 2 and part.words[0] in _SUBJECTS - _HOLDERS]
-        yield replace(whole, parts=tuple(replace(part, place=at) for at, part in enumerate(own)))
+        own = [part for part in parts if part and part.words[0] in _SUBJECTS - _HOLDERS]
+        own = [replace(part, place=at) for at, part in enumerate(own)]
+        yield replace(whole, parts=(*own, *filter(None, named)))
+
+
+def _named(
+    said: Sentence, within: tuple[int, int], whom: Whom, turn: Sequence[str], at: int
+) -> Clause | None:
+    """The clause of the words `within` with whom it is about in place of its first word: "my daughter's
+    allergic to nuts"; None if that is no pronoun for one of `whom`.
+    """
+    first, end = within
+    start, _ = _trimmed(said, first, end)
+    if start >= end or start not in whom or said.low(start) not in _THEY:
+        return None
+    if said.low(start + 1) in {"was", "were"}:  # of somebody's past, or of the dead
+        return None
+    token = said.tokens[start]
+    words = (whom[start] + ("" if said.low(start) in {"he", "she"} else "'s")).split()
+    put = [replace(token, text=word, low=word, gap=token.gap and not more) for more, word in enumerate(words)]
+    read = replace(said, tokens=(*said.tokens[:start], *put, *said.tokens[start + 1 :]))
+    around = [*turn[: at + start], *words, *turn[at + start + 1 :]]
+    clause = _clause(read, Ground(read, greeted=False), (first, end + len(words) - 1), around, at)
+    if clause is None or not clause.signs.isdisjoint(_NOT_MEANT_BY_ITSELF):
+        return None
+    led, told = said.line[: said.starts[start]], " ".join(clause.words[len(words) :]) + " "
+    unsure = _SIGNS["hearsay"].search(led) or _SIGNS["guess"].search(led)
+    unsure = unsure or _UNSURE_OF_THEM.search(told)
+    return None if unsure else replace(clause, named=len(words))
 
 
 def _clause(
@@ -356,21 +407,25 @@ def _clause(
     return Clause(mended.text(0, len(mended)), words, frozenset(signs), lead=lead)
 
 
-def _cuts(said: Sentence, first: int, end: int) -> Iterator[int]:
+def _cuts(said: Sentence, first: int, end: int, whom: Whom) -> Iterator[int]:
     """Where another clause begins within those words, whoever it is about: "…, so …", "… because I …"."""
     for at in range(first + 1, end):
         subject = said.low(at) in _SUBJECTS or said.low(at) in _OTHER_SUBJECTS
-        joined = said.low(at - 1) in _JOINING or (subject and _goes_on(said, at))
+        joined = said.low(at - 1) in _JOINING or (subject and _goes_on(said, at, meant=at in whom))
         opens = subject and (said.gap(at) or joined)
         conjunction = said.gap(at) and said.low(at) in _JOINING
         if (opens or conjunction) and not _paired(said, at) and not _spelled(said, at):
             yield at
 
 
-def _goes_on(said: Sentence, at: int) -> bool:
-    """Whether the subject at `at` begins a clause without a pause: "with Doctor Aziz she's gentle"."""
+def _goes_on(said: Sentence, at: int, *, meant: bool) -> bool:
+    """Whether the subject at `at` begins a clause without a pause: "with Doctor Aziz she's gentle".
+
+    `meant`: whether it is known who it is: "about my son he's asthmatic".
+    """
     near = {said.low(at - back) for back in (2, 3)}
-    return said.low(at - 1) not in _LEADS_ON and (said.low(at)[1:2] == "'" or near.isdisjoint(_POINTING))
+    own = said.low(at)[1:2] == "'" or meant
+    return said.low(at - 1) not in _LEADS_ON and (own or near.isdisjoint(_POINTING))
 
 
 def of_listener(clause: Clause) -> bool:

@@ -39,7 +39,7 @@ _FRAME: Final = frozenset(
     "user user's caller person wants likes has lives works needs prefers called name".split()
 )
 _NAME: Final = re.compile(r"\b[^\W\d_a-z][\w'’-]*")
-_OPENERS: Final = frozenset("the a an their his her they he she it user i in on at no not".split())
+_OPENERS: Final = frozenset("the a an my our their his her they he she it user i in on at no not".split())
 _CALENDAR: Final = frozenset(
     """monday tuesday wednesday thursday friday saturday sunday january february march april may june july
     august september october november december""".split()

@@ -69,7 +69,7 @@ def _about(rule: ThirdParties) -> re.Pattern[str]:
     return re.compile(
         rf"(?:\b(?:(?:my|our|their|his|her|[a-z]+'s) {between}(?:{others})"
         rf"|(?<!call )(?<!calls )me (?:{family})"
-        r"|(?:my|our|me) (?:little |middle )?(?:boys?|girls?|lads?|lass(?:es)?|bairns?|youngest|eldest)"
+        r"|(?:my|our|me) (?:little |middle )?(?:boys?|girls?|lads?|lass(?:es)?|bairns?|(?:young|eld|old)est)"
         rf"|(?:has|have|had|got|i've|we've) (?:an? |some |[0-9]+ |(?:one|two|three|four|five|six) )?"
         rf"{between}(?:{family})"
         rf"|(?:mother|father|mum|mom|dad|parent)s? (?:of|to)|pregnant|expecting twins))\b"

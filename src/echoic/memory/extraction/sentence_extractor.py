@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +23,7 @@ import numpy as np
 from echoic.embedding.base import Embedder, embedded
 from echoic.english import listen
 from echoic.english.corrections import disowned, kind_of
-from echoic.english.facts import PEOPLE
+from echoic.english.facts import PEOPLE, PeopleSpokenOf
 from echoic.english.lexicon import (
     DAYS,
     DETERMINERS,
@@ -44,6 +44,7 @@ from echoic.memory.extraction.clause_reader import (
     Floats,
     Read,
     Weights,
+    Whom,
     clauses,
     of_listener,
     of_theirs,
@@ -421,10 +422,13 @@ class SentenceExtractor:
         turns = [*reading.context, *reading.turns]
         of_another, _ = answers_about_another(turns, of_another=reading.of_another)
         told = _with_owners(turns, told_by_user(turns, of_another))
+        whom = _whom(turns, told, reading.withheld)
         said = [
             one
             for turn in reading.turns
-            for one in _readable(turn, told.get(turn.id, ""), reading, bare=turn.id not in of_another)
+            for one in _readable(
+                turn, told.get(turn.id, ""), reading, whom.get(turn.id, ()), bare=turn.id not in of_another
+            )
         ]
         if not said:
             return []
@@ -448,7 +452,13 @@ class SentenceExtractor:
 
     async def _with_parts(self, read: list[_ReadClause], by: Weights) -> list[_ReadClause]:
         """`read`, each with those of its parts that are statements, if it is none."""
-        tried = [() if one.said.heard or _is_statement(one.read, by) else one.said.parts for one in read]
+        tried = [
+            ()
+            if _is_statement(one.read, by) and not one.said.heard
+            # what was heard of the speaker is not all that is said of theirs
+            else tuple(part for part in one.said.parts if not one.said.heard or part.clause.named)
+            for one in read
+        ]
         parts = [*itertools.chain(*tried)]
         if not parts:
             return read
@@ -482,8 +492,26 @@ def _with_owners(turns: Sequence[Turn], told: dict[str, str]) -> dict[str, str]:
     return whole
 
 
-def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterator[_SaidClause]:
-    """The clauses of `turn` that may be kept; `told` is the user's words in it.
+def _whom(
+    turns: Sequence[Turn], told: Mapping[str, str], withheld: Collection[str]
+) -> dict[str, list[dict[int, str]]]:
+    """By turn of the user, whom the pronouns of each of its sentences mean."""
+    people = PeopleSpokenOf()
+    found: dict[str, list[dict[int, str]]] = {}
+    for turn in turns:
+        if turn.id in withheld:
+            people.forget()
+        elif turn.id in told:
+            found[turn.id] = people.hear(sentences(told[turn.id]))
+        elif turn.speaker == "agent":
+            people.hear(sentences(turn.heard_text), by_agent=True)
+    return found
+
+
+def _readable(
+    turn: Turn, told: str, reading: Reading, whom: Sequence[Whom], *, bare: bool
+) -> Iterator[_SaidClause]:
+    """The clauses of `turn` that may be kept; `told` is the user's words in it, and `whom` those they mean.
 
     Unless `bare`, those that it begins with count only from the first that says of whom it is.
     """
@@ -500,7 +528,7 @@ def _readable(turn: Turn, told: str, reading: Reading, *, bare: bool) -> Iterato
     # what "no, it's Elizabeth Taylor" fills, it corrects
     slots = {one.key.partition(":")[0] for one in alone}
     asked = asked or any(memory.key and memory.key.partition(":")[0] not in slots for memory in kept)
-    found = clauses(told)[:_PER_TURN]
+    found = clauses(told, whom)[:_PER_TURN]
     # "It's oh seven seven double oh": a part of a number, or one of which it is not known what it is
     found = [clause for clause in found if not is_bare(in_figures(clause.text))]
     for clause in found if bare else itertools.dropwhile(lambda one: not says_whose(one.text), found):
@@ -535,12 +563,14 @@ def _only_names(named: str, clause: Clause) -> bool:
 
 def _says(heard: str, clause: Clause) -> bool:
     """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
-    told_whole = _LETTERS.sub(lambda letters: re.sub(r"\W", "", letters[0]), clause.text)
+    # "he's autistic" says more than "a table for my son"
+    told = " ".join(clause.words[clause.named :]) if clause.named else clause.text
+    told_whole = _LETTERS.sub(lambda letters: re.sub(r"\W", "", letters[0]), told)
     text, numbers = _without_numbers(told_whole, heard)
     words = (word for word in content_words(text) if word.text not in NUMBERS)
-    told = {word.stem for word in words if not (word.text.isdigit() and word.text in heard)}
+    stems = {word.stem for word in words if not (word.text.isdigit() and word.text in heard)}
     known = content_stems(heard)
-    return len(told & known) + numbers >= _HEARD * (len(told) + numbers)
+    return len(stems & known) + numbers >= _HEARD * (len(stems) + numbers)
 
 
 def _without_numbers(text: str, heard: str) -> tuple[str, int]:
@@ -620,10 +650,12 @@ def _changes(
             said[at + 1 : at + 1] = each.parts
             continue
         near = [said[place].said for place in (at - 1, at + 1) if 0 <= place < len(said)]
+        near = [] if one.clause.named else near
         beside = tuple(o.clause.text for o in near if o.turn is one.turn and one not in o.parts)
         statement = Statement(one.clause.text, read.kind, beside, _is_sorry(one))
         able = (held for held in known if not (contrast and _is_keyed(held)))
-        sure = read.likely >= by.sure and _stands(statement.words)
+        # whom "she" means is concluded, not said
+        sure = read.likely >= by.sure and _stands(statement.words) and not one.clause.named
         able = (held for held in able if sure or not _is_relied_on(held) or _says_changed(statement))
         gone = denied or [held for held in able if _gives_way(held, one, statement, vector)]
         if not (gone or one.clause.mended or _is_statement(read, by)):
@@ -637,6 +669,7 @@ def _changes(
         known = [held for held in known if held not in gone]
         if one.heard or (denied and not _is_statement(read, by)):
             found += [Retract(known=ids, source=(one.turn.id,))] if ids else []
+            said[at + 1 : at + 1] = each.parts
             continue
         change = _kept(read, one.turn, ids, sure=sure)
         found.append(change)
