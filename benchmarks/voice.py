@@ -189,10 +189,10 @@ async def _interrupted(
                 line.muted = True
                 await until(lambda: len(line.heard) >= line.stop_at and not session.live.provider.speaking)
                 line.muted = False
-            await until(lambda: session.live.cut_at_s)
+            await until(lambda: any(said.cut for said in session.live.provider.utterances.values()))
             played = bytes(line.heard)
             line.stop_at = sys.maxsize
-            await until(lambda: session.live.kept == 4)
+            await until(lambda: session.recorder.kept == 4)
     task = await memory.user("ben").task(name)
     assert task is not None
     return task.turns[1].heard_text, played

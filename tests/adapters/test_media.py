@@ -39,6 +39,7 @@ def stream(line):
             phone = await line(lambda _said, _given: "unused", channel="media", **settings)
             provider = OpenAIProvider(base_url=server.base_url, api_key="none")
             phone.phone.realtime = OpenAIRealtimeModel("gpt-realtime", provider=provider)
+            phone.phone._ended = run.figures.append
             call = run.call = await phone.call()
             async with asyncio.timeout(60):
                 while not until(call.stream, server):
@@ -47,6 +48,7 @@ def stream(line):
             return phone, call, call.stream, server.sessions[0]
 
     run.call = None
+    run.figures = []
     return run
 
 
@@ -100,6 +102,7 @@ async def test_cutting_in_takes_back_what_was_not_played_and_nobody_believes_it_
     agent = next(turn for turn in turns if turn.speaker == "agent")
     assert agent.text
     assert said.startswith(agent.text)
+    assert stream.figures[0].interruptions == 1
 
 
 @pytest.mark.parametrize("pace", [0.2, 0.8, 1.0], ids=["generated long ago", "ahead", "as it is played"])
@@ -118,6 +121,7 @@ async def test_a_hang_up_in_mid_sentence_keeps_only_what_was_played(stream, pace
     assert heard_words(line_, said).startswith(answered.heard_text)
     assert "zanzibar" not in heard_words(line_, said)
     assert "zanzibar" not in str(await phone.memory().export())
+    assert stream.figures[0].interruptions == 0, "who hangs up does not interrupt"
 
 
 async def test_a_voice_model_has_the_memory_of_the_caller_and_its_tools(stream):

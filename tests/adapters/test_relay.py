@@ -412,6 +412,29 @@ async def test_who_cuts_in_before_a_word_was_heard_heard_nothing_and_the_call_go
     ]
 
 
+@pytest.mark.parametrize(("until", "interrupts"), [("", True), ("Your train leaves", True), (LONG, False)])
+async def test_who_speaks_after_the_last_word_interrupted_nothing_and_turn_record_and_figures_agree(
+    relay, until, interrupts
+):
+    phone = await relay(lambda _said, _given: LONG)
+    told = []
+    phone.phone._ended = told.append
+    call = await phone.call()
+    await call.say("When?")
+    exchange = phone.phone.known(call.sid).recorder.log.exchanges[-1]
+    async with asyncio.timeout(60):
+        while "generated" not in exchange.stages:
+            await asyncio.sleep(0.01)
+    await call.send({"type": "interrupt", "utteranceUntilInterrupt": until})
+    await call.say("Where?")
+    await call.hang_up()
+    assert told[0].interruptions == int(interrupts)
+    assert ("barge_in" in exchange.stages) == interrupts
+    said = [turn.heard_text for turn in (await phone.turns(call)).turns]
+    assert said[0] == "When?"
+    assert said[1] == (until or "Where?")
+
+
 async def test_a_call_says_at_its_end_what_it_took(relay):
     phone = await relay(lambda _said, _given: LONG)
     told = []

@@ -297,3 +297,68 @@ async def test_speech_is_noticed_and_neither_a_click_nor_the_agents_echo_nor_a_l
     assert found["twice"] == 2
     assert found["over"] == 1
     assert (found["click"], found["echo"], found["room"]) == ([], [], [])
+
+
+A_LINE = """
+  let now = 0;
+  const clock = performance.now;
+  const Real = window.WebSocket;
+  const sockets = [];
+  performance.now = () => now;
+  window.WebSocket = class {
+    static OPEN = 1;
+    readyState = 1;
+    bufferedAmount = 0;
+    constructor() { sockets.push(this); setTimeout(() => this.onmessage({ data: '{"type": "ready"}' })); }
+    send(message) { this.bufferedAmount += message.byteLength ?? 0; }
+    close() {}
+  };
+  const again = [];
+  const up = () => new Promise((ready) => again.push(ready));
+  const told = Object.fromEntries(["open", "ready", "said", "sounds", "standing", "ended"].map((name) => [name, () => {}]));
+  let lost = 0;
+  const line = new parts.Line({ call: async () => ({ session: "s", ticket: "t" }) }, {
+    ...told, called: async () => {}, ready: () => again.splice(0).forEach((ready) => ready()), lost: () => (lost += 1),
+  });
+  const speak = (frames, ms) => { for (let n = 0; n < frames; n++) { now += ms; line.sendAudio(new ArrayBuffer(960)); } };
+  try {
+    const first = up();
+    await line.open({});
+    await first;
+    SCRIPT
+  } finally {
+    line.close();
+    performance.now = clock;
+    window.WebSocket = Real;
+  }
+"""
+
+
+async def test_a_line_is_given_up_once_nothing_got_out_for_seconds(run):
+    script = "speak(190, 20); const before = lost; speak(60, 20); return [before, lost];"
+    assert await run("line.js", A_LINE.replace("SCRIPT", script)) == [0, 1]
+
+
+async def test_a_page_that_stood_still_gives_up_no_line_over_all_that_it_has_to_send_at_once(run):
+    script = """
+      speak(1, 20);
+      now += 8000;
+      speak(400, 0.1);
+      sockets[0].bufferedAmount = 0;
+      speak(100, 20);
+      return lost;
+    """
+    assert await run("line.js", A_LINE.replace("SCRIPT", script)) == 0
+
+
+async def test_what_was_said_while_there_was_no_line_does_not_break_the_next(run):
+    script = """
+      const next = up();
+      dispatchEvent(new Event("offline"));
+      speak(400, 20);
+      await next;
+      const kept = sockets[1].bufferedAmount / 960;
+      speak(10, 20);
+      return [lost, sockets.length, kept];
+    """
+    assert await run("line.js", A_LINE.replace("SCRIPT", script)) == [1, 2, 250]

@@ -130,6 +130,7 @@ async def test_who_cuts_in_is_obeyed_and_what_was_not_played_was_not_heard(open_
                 await page.until_heard("all right")
     played = words_heard(bytes(page.heard), speech(text, word_ms=300, gap_ms=0))
     assert page.flushes >= 1
+    assert len(page.of("interrupted")) == 1
     assert cut["text"].startswith(cut["heard"])
     assert len(cut["heard"].split()) < 10
     assert abs(len(cut["heard"].split()) - len(played)) <= 1
@@ -168,6 +169,7 @@ async def test_typing_muting_and_an_interruption_the_page_noticed_reach_the_call
                 )  # the silence that was sent for the muted microphone ends the turn
                 assert provider.sessions[0].input_bytes - before >= 24_000
     assert len(cut["heard"]) < len("you typed hello")
+    assert len(page.of("interrupted")) == 1
     assert page.spoken("user")[0]["text"] == "hello from the keyboard"
     assert "text" in problem["error"]
 

@@ -172,6 +172,7 @@ async def test_who_talks_over_the_agent_heard_what_the_provider_played(start):
                 await page.until_heard("Pavel")
                 await left(page)
         (item, *_) = [each for each in provider.sessions[0].conversation if each.spoken is not None]
+    assert len(page.of("interrupted")) == 1
     assert cut["text"].startswith(cut["heard"])
     assert 0 < len(cut["heard"].split()) < len(text.split())
     # only times come from the provider: words are counted by a pace that is guessed, so the error grows with them

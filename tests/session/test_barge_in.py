@@ -7,7 +7,8 @@ import asyncio
 
 import pytest
 
-from echoic.session import Flush, Frame, SessionSettings, VoiceAgent, VoiceSession
+from echoic.adapters.browser.socket import told
+from echoic.session import Flush, Frame, SessionSettings, VoiceAgent, VoiceSession, read_exchanges
 from echoic.session.provider import ProviderSession
 from echoic_loopback.realtime import Says, Script, UserSays, speech, words_heard
 from scale import some
@@ -41,7 +42,7 @@ async def interrupted(memory, serve, provider, line_class, eventually, played_ms
                 await eventually(lambda: len(line.heard) >= max(played_ms, 20) * 48)
                 await eventually(lambda: not session.live.provider.speaking or says.get("pace"))
                 line.muted = False
-                await eventually(lambda: session.live.cut_at_s)
+                await eventually(lambda: any(said.cut for said in session.live.provider.utterances.values()))
                 cut_at = len(line.heard)
                 line.paused_at = None
                 await eventually(lambda: server.sessions[0].script_over)
@@ -181,6 +182,8 @@ async def test_what_cuts_a_reply_off_is_answered(memory, provider, serve, phone,
         async with line:
             await eventually(lambda: len(line.heard) >= 600 * 48)
             line.muted = True
+            # a provider that has said the reply is over does not like to be told that it is not wanted
+            await eventually(lambda: pace or not session.live.provider.speaking)
             if asks == "types":
                 await session.send_text("never mind")
             else:
@@ -219,3 +222,117 @@ async def test_a_reply_whose_audio_is_still_on_its_way_is_cut_off_too(
         await eventually(lambda: session.recorder.kept == 3)
     turns = (await memory.user("ana").task("late")).turns
     assert [turn.heard_text for turn in turns] == ["tell me", "", "all right"]
+
+
+class Loudspeaker:
+    """A page's: it takes all it is given, and has played, and reports, as much as a test says."""
+
+    def __init__(self, session):
+        self.session = session
+        self.got_bytes = 0
+        self.played_bytes = 0
+        """What it says at a flush."""
+        session.played(0)
+
+    async def run(self):
+        async for item in self.session.media():
+            if isinstance(item, Frame):
+                self.got_bytes += len(item.pcm)
+            else:
+                self.session.played(self.played_bytes, flushed=True)
+
+
+class Held:
+    """A step of a script: generation stands still here until the test lets it go on."""
+
+    def __init__(self):
+        self.reached, self.go = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, _stage):
+        self.reached.set()
+        await self.go.wait()
+
+
+WHOLE_MS = len(speech(REPLY).pcm) // 48
+CUTS = [
+    # generated until, reported as played, played by the flush, words heard, whether the caller interrupted
+    pytest.param(600, 600, 600, 3, True, id="it ran dry while more is generated"),
+    pytest.param(600, 500, 600, 3, True, id="it ran dry, not reported yet, while more is generated"),
+    pytest.param(None, 1000, 1400, 7, True, id="generated, half of it played"),
+    pytest.param(None, 0, 0, 0, True, id="generated, nothing of it played"),
+    pytest.param(None, WHOLE_MS - 300, WHOLE_MS, 14, False, id="played, which is not reported yet"),
+    pytest.param(None, WHOLE_MS - 300, WHOLE_MS - 20, 14, False, id="played to the end of its last word"),
+    pytest.param(None, WHOLE_MS, WHOLE_MS, 14, False, id="played, and reported"),
+    pytest.param(0, 0, 0, None, False, id="before the reply begins"),
+]
+
+
+async def _cut_in(memory, serve, provider, eventually, until_ms, reported_ms, played_ms, cut):
+    """`cut` a reply of which so much was generated, reported and played: the agent's turn, if one is kept, what
+    the page is told, and the exchange as it is recorded.
+    """
+    held, events = Held(), []
+    says = Says(REPLY) if until_ms is None else Says(REPLY).at(until_ms, held)
+    said = Script(UserSays("when do I fly", after_ms=300), says, open_ended=True)
+    async with (
+        serve(provider, said) as (_, model),
+        VoiceSession(
+            memory,
+            user="ana",
+            agents=[ROBIN],
+            model=model,
+            session_id="cut",
+            listener=lambda _, event: events.append(event),
+            settings=SessionSettings(cut_grace_s=60),
+        ) as session,
+    ):
+        device = Loudspeaker(session)
+        playing = asyncio.create_task(device.run())
+        given_ms = WHOLE_MS if until_ms is None else until_ms
+        over = held.reached.is_set if until_ms is not None else lambda: _generated(session)
+        while not (over() and device.got_bytes == 48 * given_ms):
+            await session.send_audio(bytes(2 * session.profile.input_hz // 10))
+            await asyncio.sleep(0.005)
+        session.played(48 * reported_ms)
+        device.played_bytes = 48 * played_ms
+        cut(session)
+        held.go.set()
+        await eventually(lambda: session.recorder.kept == 2 or until_ms == 0)
+        playing.cancel()
+    turns = (await memory.user("ana").task("cut")).turns
+    ana = memory.user("ana")
+    exchange = (await read_exchanges(ana.backing_store, ana.scope, "cut"))[-1]
+    page = [message[0] for event in events if (message := told("robin", event))]
+    return next((turn for turn in turns if turn.speaker == "agent"), None), page, exchange
+
+
+def _generated(session):
+    said = session.live.provider.utterances.values()
+    return any(each.ended for each in said) and not session.live.provider.speaking
+
+
+@pytest.mark.parametrize(("until_ms", "reported_ms", "played_ms", "words", "interrupts"), CUTS)
+async def test_page_turn_and_record_agree_on_whether_the_caller_interrupted(
+    memory, provider, serve, eventually, until_ms, reported_ms, played_ms, words, interrupts
+):
+    turn, page, exchange = await _cut_in(
+        memory, serve, provider, eventually, until_ms, reported_ms, played_ms, VoiceSession.barge_in
+    )
+    assert page.count("interrupted") == int(interrupts)
+    assert ("barge_in" in exchange.stages) == interrupts
+    if words is None:
+        assert turn is None or turn.heard_text == ""
+    else:
+        assert abs(len(turn.heard_text.split()) - words) <= (1 if interrupts else 0)
+        assert (exchange.spoken[0].source == "whole") == (not interrupts)
+
+
+async def test_a_reply_that_a_broken_line_cut_off_was_not_interrupted_by_the_caller(
+    memory, provider, serve, eventually
+):
+    turn, page, exchange = await _cut_in(
+        memory, serve, provider, eventually, None, 1000, 1000, VoiceSession.hold
+    )
+    assert abs(len(turn.heard_text.split()) - 5) <= 1
+    assert "interrupted" not in page
+    assert "barge_in" not in exchange.stages

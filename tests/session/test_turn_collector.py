@@ -41,9 +41,8 @@ def collector(provider):
         providers=[provider],
         provider=provider,
         confidences=SimpleNamespace(of=lambda _: None),
-        cut_at_s=0.0,
-        playback=SimpleNamespace(idle=True, reported=True),
-        settings=SimpleNamespace(cut_grace_s=0.0),
+        undecided=set(),
+        playback=SimpleNamespace(idle=True),
         host=None,
     )
     return TurnCollector(live, lambda _: None, lambda _: None)

@@ -18,7 +18,7 @@ from echoic.session.agents import InCall, VoiceAgent
 from echoic.session.call_record import CallLog
 from echoic.session.history import masked_messages
 from echoic.session.hooks import CallHooks
-from echoic.session.playback import Playback
+from echoic.session.playback import Playback, Utterance
 from echoic.session.provider import ProviderSession
 from echoic.session.recorder import HISTORY_TOKENS, CallRecorder
 from echoic.session.turn_recall import DEFAULT_DEADLINE_MS, CallRecall
@@ -136,7 +136,8 @@ class CallState:
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     recalls: set[asyncio.Task[Any]] = field(default_factory=set)
     """Recalls in progress: the turns they are for are not stored yet."""
-    cut_at_s: float = 0.0
+    undecided: set[Utterance] = field(default_factory=set)
+    """Utterances that were cut off, and of which it may still be reported that more was heard."""
     sound_at_s: float = field(default_factory=time.monotonic)
     lost: bool = False
     """Whether this session stores nothing more."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from pydantic_ai.messages import (
@@ -36,12 +38,26 @@ from echoic.session.call_record import Exchange
 from echoic.session.call_state import CallState, State
 from echoic.session.history import request
 from echoic.session.hooks import Caption, Captions, show
+from echoic.session.playback import Utterance
 from echoic.session.provider import CallerUtterance, Note, ProviderSession
 from echoic.session.provider_connections import GO_ON
 
 log = logging.getLogger(__name__)
 
 _EXCHANGES: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cut:
+    """What was being said when it was cut off."""
+
+    provider: ProviderSession
+    utterances: Sequence[Utterance]
+    exchange: Exchange
+    """The exchange in which it was said."""
+    at: datetime
+    by_caller: bool
+    """Whether the caller cut it off; otherwise their connection broke."""
 
 
 class EventHandler:
@@ -73,6 +89,8 @@ class EventHandler:
         self._unasked: set[str] = set()
         """Provider sessions whose connection broke before a reply could be asked for."""
         self._late: dict[str, asyncio.TimerHandle] = {}
+        self._cuts: list[_Cut] = []
+        """Cuts of which it is not known yet whether anything was left unheard."""
         self._replying = False
         """Whether the model is in a turn."""
         self._asked = False
@@ -133,24 +151,73 @@ class EventHandler:
             self._control(provider, event)
 
     def barge_in(self, provider: ProviderSession) -> None:
-        """The caller interrupts: playback stops, and the provider is told where."""
+        """The caller interrupts."""
+        self.cut_off(provider, by_caller=True)
+
+    def cut_off(self, provider: ProviderSession, *, by_caller: bool) -> None:
+        """Cut off what is being said, unless the provider did before it reported that the caller speaks."""
         live = self._live
-        if live.playback.idle and not provider.unheard:
-            return
+        left = [said for each in live.providers for said in each.utterances.values() if not said.settled]
+        left += live.playback.take_cut_elsewhere()
+        if not live.playback.idle or provider.unheard:
+            self._stop(provider)
+        if left:
+            at, exchange = datetime.now(UTC), live.log.current
+            cut = _Cut(provider=provider, utterances=left, exchange=exchange, at=at, by_caller=by_caller)
+            self._cuts.append(cut)
+            live.undecided.update(left)
+            self._decide(cut)
+
+    def _stop(self, provider: ProviderSession) -> None:
+        """Playback stops, and the provider is told where."""
+        live = self._live
         unplayed = {each.name: each.unplayed() for each in live.providers}
         live.playback.cut()
         self._closed(provider)  # the reply is no longer wanted
-        live.cut_at_s = asyncio.get_running_loop().time()
         for each in live.providers:
             if (telling := each.cut(unplayed[each.name])) is not None:
                 each.interrupting = live.spawn(telling)
-        live.log.stamp("barge_in")
-        live.hooks.tell(provider.setup.context, "barge_in")
         live.dirty.set()
 
     def close(self) -> None:
         for timer in self._late.values():
             timer.cancel()
+        for cut in list(self._cuts):
+            self._decided(cut)
+
+    # -- interruptions
+
+    def _decide(self, cut: _Cut) -> None:
+        """Decide whether the caller interrupted, once it was reported how much they heard.
+
+        At a cut, a device may have played more than it had reported: all of it, even.
+        """
+        if any(map(self._live.playback.awaits, cut.utterances)):
+            self._live.spawn(self._await_report(cut))
+        else:
+            self._decided(cut)
+
+    async def _await_report(self, cut: _Cut) -> None:
+        playback = self._live.playback
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._live.settings.cut_grace_s):
+                while any(map(playback.awaits, cut.utterances)):
+                    playback.moved.clear()
+                    await playback.moved.wait()
+        self._decided(cut)
+
+    def _decided(self, cut: _Cut) -> None:
+        live = self._live
+        if cut not in self._cuts:
+            return
+        self._cuts.remove(cut)
+        live.undecided.difference_update(cut.utterances)
+        if cut.by_caller and any(said.interrupted for said in cut.utterances):
+            live.log.stamp("barge_in", cut.exchange, at=cut.at)
+            live.hooks.tell(cut.provider.setup.context, "barge_in")
+            if live.host is not None:
+                live.host.interrupted()
+        live.dirty.set()
 
     # -- transcripts
 

@@ -80,6 +80,11 @@ class Utterance:
             return self.cut
         return self.cut or (self.ended and self.played_bytes >= self.trace.audio_bytes)
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was cut off before all of it was generated, or before its last word was heard."""
+        return self.cut and self.divided().source != "whole"
+
     def divided(self) -> Heard:
         """Its text, divided into what was heard so far and the rest."""
         played_ms = self.played_bytes * 1000 / (SAMPLE_BYTES * self.trace.rate_hz)
@@ -129,11 +134,6 @@ class Playback:
         self._room = asyncio.Event()
         self.moved = asyncio.Event()
         """Set when playback advances; whoever waits for it clears it."""
-
-    @property
-    def reported(self) -> bool:
-        """Whether the device reports how much it played."""
-        return self._reports
 
     @property
     def idle(self) -> bool:
@@ -196,6 +196,10 @@ class Playback:
             self.moved.clear()
             await self.moved.wait()
 
+    def awaits(self, cut: Utterance) -> bool:
+        """Whether the device has yet to report how much of an utterance that was cut off it had played."""
+        return self._reports and any(of is cut for of, _ in self._cut)
+
     async def _moves(self) -> bool:
         """Wait for a report or an interruption; False if none came in time, so that another frame is due."""
         self._room.clear()
@@ -245,6 +249,10 @@ class Playback:
         self._room.set()
         self.moved.set()
         return cut
+
+    def take_cut_elsewhere(self) -> list[Utterance]:
+        """Return, once, the utterances that were cut off without `cut`; none where audio passes here."""
+        return []
 
     def close(self) -> None:
         """Close playback. Audio not yet played counts as unheard."""

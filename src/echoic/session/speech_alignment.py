@@ -509,6 +509,8 @@ def divide(trace: SpeechTrace, played_ms: float, *, lead_ms: float | None = None
         if played_ms < word.start_ms + SHARE * (word.end_ms - word.start_ms):
             break
         heard_to = word.end
+    if trace.complete and text.strip() and not text[heard_to:].strip():
+        return Heard(heard=text, unheard="", source="whole")  # only the silence after it was not played
     source: CutSource = "timestamps" if trace.stamps else "estimated"
     return Heard(heard=text[:heard_to], unheard=text[heard_to:], source=source)
 

@@ -393,7 +393,6 @@ class TextCall:
 
     async def agent_said(self, turn: Turn) -> None:
         """Store what was heard of a voice model's words."""
-        self._interruptions += turn.heard is not None
         if turn.heard_text.strip():
             heard = replace(turn, text=turn.heard_text, heard=None)
             await self.durably(self.recorder.add(heard))
@@ -404,6 +403,10 @@ class TextCall:
 
     def transferred(self, agent: str) -> None:
         self.talk.current = agent
+
+    def interrupted(self) -> None:
+        """The caller cut off what a voice model said."""
+        self._interruptions += 1
 
     # -- what was heard
 
@@ -427,12 +430,14 @@ class TextCall:
         self.leaving.clear()
         stopped = self._replying_to if self._replying is not None else ""
         await self._stop()
+        unfinished = f"{self._id(stopped)}:agent" if stopped else ""
         async with self._settling:
-            earlier = self.playback.take_earlier(self.recorder)
-            if earlier or self.playback.reply:
-                self._interruptions += 1
-                self.recorder.log.stamp("barge_in")
-            await self._end_replies(self.playback.cut_in(earlier, until, now))
+            replies = self.playback.cut_in(self.playback.take_earlier(self.recorder), until, now)
+            cut = [one for one, part in replies if one.id == unfinished or part.rstrip() != one.text.rstrip()]
+            if cut:  # otherwise they heard all of it before they spoke
+                self.interrupted()
+                self.recorder.log.stamp("barge_in", cut[0].exchange)
+            await self._end_replies(replies)
             if stopped:
                 await self._keep_unanswered(stopped)  # it will not be answered any more
         self._save_soon()

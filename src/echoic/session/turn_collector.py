@@ -362,9 +362,7 @@ class TurnCollector:
             utterance.trace.complete = False  # it broke off: there may be more text than audio
         if not utterance.settled and not (self._finishing and self._live.playback.idle):
             return False
-        waited = time.monotonic() - self._live.cut_at_s
-        late = utterance.cut and self._live.playback.reported and waited < self._live.settings.cut_grace_s
-        return self._finishing or not late
+        return self._finishing or utterance not in self._live.undecided
 
     def _turn(
         self,

@@ -356,7 +356,7 @@ class VoiceSession:
         if self._call is None and self._running is not None and not self._closed.is_set():
             live = self._running.live
             self._broken = self._broken or not live.playback.idle or live.provider.unheard
-            self.barge_in()
+            self._at().handler.cut_off(live.provider, by_caller=False)
 
     async def take_up(self, played_bytes: int) -> None:
         """Resume playback on a device that has played this many bytes of the call's audio.

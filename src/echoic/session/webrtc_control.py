@@ -132,6 +132,8 @@ class RemotePlayback(Playback):
         """By item; only the latest."""
         self._truncated: dict[str, float] = {}
         """By item, where the provider reports that it was cut off."""
+        self._cut_elsewhere: list[Utterance] = []
+        """Utterances that the provider cut off by itself, as when it hears the caller."""
         self._paces: list[float] = []
         """Milliseconds per unit of text, for items that were played in full."""
 
@@ -160,11 +162,6 @@ class RemotePlayback(Playback):
     # -- as a `Playback`
 
     @property
-    def reported(self) -> bool:
-        """True: the provider reports where playback was cut off."""
-        return True
-
-    @property
     def idle(self) -> bool:
         """Whether nothing is playing or about to."""
         return all(said.settled for said in self._utterances.values())
@@ -177,6 +174,7 @@ class RemotePlayback(Playback):
     def announced(self, utterance: Utterance) -> None:
         if utterance.item is None or utterance.item in self._utterances:
             return
+        self._cut_elsewhere.clear()  # nobody spoke when they were cut off: another reply follows
         utterance.elsewhere = True
         utterance.pace_ms = self._pace
         utterance.sounds_ms = lambda: self.progress(utterance)
@@ -199,6 +197,10 @@ class RemotePlayback(Playback):
             if not said.settled and self.progress(said):
                 self._await_end(said)
 
+    def awaits(self, cut: Utterance) -> bool:
+        """Whether the provider has yet to report where it truncated `cut`."""
+        return cut.item not in self._truncated
+
     def progress(self, utterance: Utterance) -> float:
         sound = self._sound_of(utterance)
         return 0.0 if sound is None else max(0.0, sound.ms - self._ahead_ms(utterance, sound))
@@ -215,6 +217,10 @@ class RemotePlayback(Playback):
         for said in cut:
             self._cut_at(said, self.progress(said))
         self.moved.set()
+        return cut
+
+    def take_cut_elsewhere(self) -> list[Utterance]:
+        cut, self._cut_elsewhere = self._cut_elsewhere, []
         return cut
 
     def close(self) -> None:
@@ -256,7 +262,7 @@ class RemotePlayback(Playback):
         for item in sound.items:
             said = self._utterances.get(item)
             if said is not None and item not in self._truncated and (said.elsewhere or said.cut):
-                self._cut_at(said, self.progress(said))
+                self._cut_by_provider(said, self.progress(said))
         sound.before_ms, sound.began_s = sound.ms, None
 
     def _truncate(self, item: str, ms: float) -> None:
@@ -264,7 +270,7 @@ class RemotePlayback(Playback):
         while len(self._truncated) > _KEPT:
             del self._truncated[next(iter(self._truncated))]
         if (said := self._utterances.get(item)) is not None:
-            self._cut_at(said, ms)
+            self._cut_by_provider(said, ms)
 
     def _whole(self, said: Utterance, sound: _Sound) -> None:
         if said.cut or not said.elsewhere:
@@ -276,6 +282,11 @@ class RemotePlayback(Playback):
         if alone and (units := _units(said.trace.text)):
             self._paces.append(ms / units)
         self.moved.set()
+
+    def _cut_by_provider(self, said: Utterance, ms: float) -> None:
+        if not said.settled:
+            self._cut_elsewhere.append(said)
+        self._cut_at(said, ms)
 
     def _cut_at(self, said: Utterance, ms: float) -> None:
         said.cut, said.elsewhere = True, False

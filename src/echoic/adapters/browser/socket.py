@@ -97,7 +97,7 @@ def captioned(caption: Caption) -> Message:
     return "transcript", fields
 
 
-def told(agent: str, event: Event) -> Message | None:
+def told(agent: str, event: Event) -> Message | None:  # noqa: PLR0911 - a table, as code
     """The message for `event`, while `agent` serves; None if there is none."""
     details = event.details
     match event.what:
@@ -122,6 +122,8 @@ def told(agent: str, event: Event) -> Message | None:
                 "hits": details["shown"],
                 "ms": details["delay_ms"],
             }
+        case "barge_in":
+            return "interrupted", {}
         case "error":
             return "problem", {"error": _TROUBLE.get(str(details["kind"]), _ANY_TROUBLE)}
         case _:

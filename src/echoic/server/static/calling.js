@@ -113,7 +113,7 @@ export class Calling {
       state: (state) => this.#state(state),
       said: (message) => this.#said(message),
       levels: (caller, agent) => this.#wave.push(caller, agent),
-      silenced: (elapsed) => this.#silenced(elapsed),
+      interrupted: (elapsed) => this.#interrupted(elapsed),
       devices: () => this.#showDevices(),
       trouble: (message) => this.#page.notice(message),
       ended: (message, resumable, untaken) => this.#ended(message, resumable, untaken),
@@ -152,9 +152,10 @@ export class Calling {
     this.#page.operations.add("Recalled in the call", [{ name: "recall", ms, outcome, detail: `${found}, before the answer` }]);
   }
 
-  #silenced(elapsed) {
+  #interrupted(elapsed) {
+    const until = elapsed === undefined ? "" : "until the agent was silent; ";
     this.#page.operations.add("You interrupted", [
-      { name: "silence", ms: elapsed, detail: "until the agent was silent; words that were not played were not heard" },
+      { name: "silence", ms: elapsed, detail: `${until}words that were not played were not heard` },
     ]);
   }
 

@@ -36,11 +36,11 @@ export class Call {
    * @param {import("../api.js").Api} api
    * @param {{
    *   state: (state: string) => void, said: (message: any) => void, levels: (caller: number, agent: number) => void,
-   *   silenced: (elapsed: number) => void, devices: () => void, trouble: (message: string) => void,
+   *   interrupted: (elapsed?: number) => void, devices: () => void, trouble: (message: string) => void,
    *   ended: (message: string, resumable: boolean, untaken: string[]) => void,
    * }} told `state`: connecting, listening, speaking, reconnecting, transferring or ended; `said`: a transcript, a
-   *   recall, a transfer or a problem, as the server tells it; `silenced`: the agent was interrupted, and fell silent
-   *   after so many milliseconds; `ended` with what was typed and did not arrive
+   *   recall, a transfer or a problem, as the server tells it; `interrupted`: the caller did so, and the agent fell
+   *   silent after so many milliseconds, where that is known; `ended` with what was typed and did not arrive
    */
   constructor(api, told) {
     this.#api = api;
@@ -147,7 +147,7 @@ export class Call {
       this.#media = new Peer(this.#api, this.#line, call, { levels, sounding, lost, restored, failed: this.#told.trouble });
       this.#media.prepare(this.#microphone.stream);
     } else {
-      this.#media = new Relay(this.#line, call, { levels, sounding, silenced: this.#told.silenced });
+      this.#media = new Relay(this.#line, call, { levels, sounding });
       await this.#media.open(this.#microphone.stream).catch(() => {
         throw new ApiError(0, "This browser could not open its sound. Reload the page and call again.");
       });
@@ -178,6 +178,7 @@ export class Call {
 
   #said(message) {
     if (message.type === "flush") this.#media.flush();
+    else if (message.type === "interrupted") this.#told.interrupted(this.#media.interrupted());
     else if (message.type === "offer") this.#attempt(() => this.#media.renew());
     else if (message.type === "state") this.#stated(message.state);
     else if (message.type !== "ready") this.#told.said(message);

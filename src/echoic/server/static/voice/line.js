@@ -13,8 +13,10 @@ const PATIENCE_MS = 120_000;
 const READY_MS = 20_000;
 /** Of speech, kept while there is no line; more would be answered when nobody remembers saying it. */
 const KEPT_MS = 5000;
-/** Of speech that was given to the browser and did not get out: the network is gone, though nobody said so. */
+/** For so long nothing that was given to the browser got out: the network is gone, though nobody said so. */
 const STUCK_MS = 4000;
+/** No more than this counts of the time between two looks at it: a page that stood still gives much at once. */
+const LOOK_MS = 100;
 /** This page closes a line with it that leads nowhere. */
 const BROKEN = 4000;
 /** The server closes a line with it when the call was opened on another. */
@@ -32,6 +34,10 @@ export class Line {
   #kept = [];
   /** What was typed and the server did not take yet, as far as is known here. */
   #typed = [];
+  /** What the browser had left to send at the last look, when that was, and for how long nothing got out. */
+  #left = 0;
+  #lookedAt = 0;
+  #stuckMs = 0;
   #wake = () => {};
   #break = () => {};
   #offline = () => this.#break();
@@ -100,8 +106,18 @@ export class Line {
       if (this.#kept.length > KEPT_MS / FRAME_MS) this.#kept.shift();
       return;
     }
+    this.#look();
     this.#socket.send(pcm);
-    if (this.#socket.bufferedAmount > (STUCK_MS / FRAME_MS) * pcm.byteLength) this.#break();
+    this.#left = this.#socket.bufferedAmount;
+    if (this.#stuckMs > STUCK_MS) this.#break();
+  }
+
+  #look() {
+    const now = performance.now();
+    const left = this.#socket.bufferedAmount;
+    const stuck = left > 0 && left >= this.#left;
+    this.#stuckMs = stuck ? this.#stuckMs + Math.min(now - this.#lookedAt, LOOK_MS) : 0;
+    this.#lookedAt = now;
   }
 
   /** Whether what is sent now may arrive; a line that is being closed has not said so yet. */

@@ -60,6 +60,9 @@ export class Peer {
   /** The provider stops by itself when the caller interrupts; there is nothing here to drop. */
   flush() {}
 
+  /** After how long it stopped is not known here. */
+  interrupted() {}
+
   sounds() {}
 
   lost() {}

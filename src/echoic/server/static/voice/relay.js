@@ -24,8 +24,7 @@ export class Relay {
   /**
    * @param {import("./line.js").Line} line
    * @param {{inputHz: number, outputHz: number}} call
-   * @param {{levels: (caller: number, agent: number) => void, sounding: (on: boolean) => void,
-   *   silenced: (elapsed: number) => void}} told
+   * @param {{levels: (caller: number, agent: number) => void, sounding: (on: boolean) => void}} told
    */
   constructor(line, call, told) {
     this.#line = line;
@@ -52,16 +51,20 @@ export class Relay {
     this.#player.push(pcm);
   }
 
-  /** The server says that the caller interrupted. */
+  /** The server drops what was not played; whether the caller interrupted, it says once it knows how much was. */
   async flush() {
-    // after a doubt that ended just now it waits, and does not sound yet
-    const cutIn = this.#player.last.sounding || this.#player.last.waiting > 0 || this.#doubt !== 0;
     if (!this.#silence) this.#hush();
     this.#settle();
     const bytes = await this.#player.flush();
-    this.#line.send({ type: "played", bytes: bytes - this.#from, flushed: true });
-    if (cutIn) this.#told.silenced(this.#silentAfter);
     this.#silence = 0;
+    this.#line.send({ type: "played", bytes: bytes - this.#from, flushed: true });
+  }
+
+  /** The caller interrupted. Returns after how many milliseconds the agent was silent: 0 where it was already. */
+  interrupted() {
+    const elapsed = this.#silentAfter ?? 0;
+    this.#silentAfter = null;
+    return elapsed;
   }
 
   /** There is no line: what was said on it is not gone on with, or nobody would know how much of it was heard. */
@@ -111,6 +114,7 @@ export class Relay {
     this.#doubt = setTimeout(() => {
       this.#doubt = 0;
       this.#silence = 0;
+      this.#silentAfter = null;
       this.#player.release();
     }, DOUBT_MS);
   }
