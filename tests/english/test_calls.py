@@ -316,6 +316,7 @@ async def test_a_new_value_replaces_the_old_one(ana, first, later, left):
         (["My name is Ruth Baker. No, Ruth."], ["Ruth"]),
         (["My birthday is May 3rd 1962.", "My birthday is the third of May."], ["May 3, 1962"]),
         (["My birthday is May 3rd 1962.", "My birthday is the fourth of May."], ["May 4"]),
+        (["My birthday is the fourth of March, nineteen forty-four."], ["March 4, 1944"]),
         (["I live in Leeds.", "I live in Bristol."], ["Bristol"]),
         (
             ["My address is 12 High Street, Leeds.", "I moved to Leeds in 2010."],

@@ -47,9 +47,13 @@ _NAMELIKE: Final = re.compile(r"[^\W\d_]+(?:['’.-][^\W\d_]+)*")
 _ORDINAL: Final = re.compile(
     r"(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|(?:thir|four|fif|six|seven|eigh|nine)teen|twentie|thirtie)th"
 )
+# Surnames that end as adverbs do: "Gilhooly", "Connolly", "Farrelly".
+_LIKE_ADVERBS: Final = re.compile(r"[a-z]{3,9}(?:oo|[eio]l)ly")
 _MUD: Final = words("names.mud")
 # Words that follow a name given in passing: the next clause, a purpose, a place.
 CLOSERS: Final = words("names.closers")
+_UNSPELLED: Final = 3
+"""The fewest letters of a name that are left out by who spells only its beginning."""
 _SPELLED_SURNAME: Final = 4
 """The fewest letters behind a first name that spell the last one: three may be "N H S"."""
 _AS_IN: Final = re.compile(r"(?:for|like|as in) ")
@@ -264,6 +268,8 @@ def _respelled(said: Sentence, found: Value, at: int) -> Value:
     if spelled is None:
         return found
     head, _, last = found.text.rpartition(" ")
+    if fold(last).startswith(spelled.text.lower()) and len(last) - len(spelled.text) >= _UNSPELLED:
+        return Value(found.text, spelled.end)  # "hargrove h a r g" is not spelled to its end
     first = said.low(at if not head else found.end - 1)[:1]
     if "-" in last and spelled.text.lower() in fold(last).split("-"):
         return found  # "Vasquez-Holt, V A S Q U E Z, hyphen, Holt"
@@ -328,7 +334,8 @@ def _plain_run(said: Sentence, at: int, *, limit: int) -> Value | None:
             and not wordlike(said.low(index + 1))
             and len(said.low(index + 1)) > 1
         )
-        ordinary = wordlike(word) or _ORDINAL.fullmatch(word) is not None
+        surname = index > at and _LIKE_ADVERBS.fullmatch(word)
+        ordinary = (wordlike(word) and not surname) or _ORDINAL.fullmatch(word) is not None
         if not particle and (ordinary or not _NAMELIKE.fullmatch(word) or _too_short(said, index)):
             break
         index += 1

@@ -40,7 +40,7 @@ PHONE_DIGITS: Final = range(6, 16)
 """Digits of a telephone number: at most 15 (E.164); under six it is an extension or a code."""
 
 _YEAR_BEHIND: Final = re.compile(r", (?:19|20)[0-9]{2}$|^[0-9]")
-_LAST_CENTURY: Final = range(30, 100)
+LAST_CENTURY: Final = range(30, 100)
 """Two digits of a year in which somebody who speaks was born."""
 
 CODE_LENGTH: Final = range(3, 21)
@@ -88,9 +88,6 @@ class Number(NamedTuple):
 
 def number(said: Sentence, at: int) -> Number | None:
     """A whole number under 1000: "34", "thirty four", "thirty-four", "a hundred and two"."""
-    head, _, tail = said.low(at).partition("-")
-    if tail and head in _TENS and tail in _UNITS:
-        return Number(_TENS[head] + _UNITS[tail], at + 1)
     word = said.low(at)
     if word.isascii() and word.isdigit() and len(word) <= 3:
         return Number(int(word), at + 1)
@@ -104,6 +101,9 @@ def number(said: Sentence, at: int) -> Number | None:
 
 def _under_hundred(said: Sentence, at: int) -> Number | None:
     word = said.low(at)
+    head, _, tail = word.partition("-")
+    if head in _TENS and tail in _UNITS:
+        return Number(_TENS[head] + _UNITS[tail], at + 1)
     if word in _TENS:
         unit = _UNITS.get(said.low(at + 1), 0)
         joined = unit > 0 and not said.gap(at + 1)
@@ -164,7 +164,7 @@ def birthday(said: Sentence, at: int) -> Value | None:
     last = said.low(found.end + 1) if oh else ""
     rest = Number(_UNITS[last], found.end + 2) if last in _UNITS else number(said, found.end)
     closes = rest is not None and (said.gap(rest.end) or said.low(rest.end) in CONJUNCTIONS)
-    if rest is None or not closes or not (oh or rest.value in _LAST_CENTURY):
+    if rest is None or not closes or not (oh or rest.value in LAST_CENTURY):
         return found
     return Value(f"{found.text}, {rest.value + (2000 if oh else 1900)}", rest.end)
 
