@@ -205,14 +205,14 @@ def _is_promised(item: pytest.Item) -> bool:
 def _is_drawn(item: pytest.Item) -> bool:
     """Whether this run has a test that is slow, or says the same on another store or way; `make soak` has all.
 
-    Of slow tests a quarter is drawn. A test of `memory` runs in RAM and on one store that the seed chooses, a test
+    Of slow tests a sixth is drawn. A test of `memory` runs in RAM and on one store that the seed chooses, a test
     of calls that is repeated for each way of a page's audio on one of them, and of a contract that is repeated a
     third is drawn. What is promised always runs, on all of them.
     """
     if _is_promised(item):
         return True
     if item.get_closest_marker("slow"):
-        return Random(f"{scale.SEED} {item.nodeid}").random() < 1 / 4
+        return Random(f"{scale.SEED} {item.nodeid}").random() < 1 / 6
     if not (repeated := item.get_closest_marker("repeated")):
         return True
     if ways := repeated.kwargs.get("ways"):
