@@ -146,7 +146,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     """A test says what processor time it took, and one that ran out of time what its tasks wait for."""
     report = yield
-    if call.when == "teardown" and item.config.option.note_slow and not _is_promised(item):
+    noted = item.config.option.note_slow and not (_is_promised(item) or item.get_closest_marker("browser"))
+    if noted and call.when == "teardown":
         took_s = time.process_time() - item.stash[BEGAN_S]
         report.user_properties.append(("took", (_function(item.nodeid), took_s)))
     if call.excinfo is not None and "pytest-timeout" in str(call.excinfo.value):
@@ -170,7 +171,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not _is_promised(item) and (_function(item.nodeid) in slow or item.get_closest_marker("browser")):
             item.add_marker("slow")
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    chosen = not whole or config.option.keyword or config.option.markexpr or config.option.note_slow
+    chosen = not whole or config.option.keyword or config.option.markexpr
+    if config.option.note_slow and chosen:
+        raise pytest.UsageError("--note-slow is for a run of all tests: choose none")
+    chosen = chosen or config.option.note_slow
     left_out = [] if chosen or scale.SCALE >= 0.25 else [item for item in items if not _is_drawn(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)

@@ -306,7 +306,8 @@ def worth_telling(hits: Sequence[Hit], question: str) -> tuple[Hit, ...]:
         told = [
             hit for hit in hits if not (_of_agent(hit) and (_is_own_phrase(hit) or _repeats(hit, others)))
         ]
-    return tuple(sorted(told, key=lambda hit: _asks_the_same(hit, question)))
+    asked = content_stems(question)
+    return tuple(sorted(told, key=lambda hit: _asks_the_same(hit, asked)))
 
 
 def _of_agent(hit: Hit) -> bool:
@@ -334,14 +335,14 @@ def _repeats(hit: Hit, others: Sequence[tuple[str, str]]) -> bool:
     return any(said <= content_stems(text) for _, text in others)
 
 
-def _asks_the_same(hit: Hit, question: str) -> bool:
+def _asks_the_same(hit: Hit, asked: frozenset[str]) -> bool:
     """Whether a turn is only a question with the words of the one asked."""
     text = hit.text.strip()
-    if hit.memories or not ends_asking(text) or len(_SENTENCE.findall(text)) > 1:
+    if hit.memories or not asked or not ends_asking(text) or len(_SENTENCE.findall(text)) > 1:
         return False
-    asked, said = content_stems(question), content_stems(text) - _ASKING_WORDS
+    said = content_stems(text) - _ASKING_WORDS
     # without its mark, "where i live is hull" begins like a question as well
-    return bool(asked) and len(asked & said) >= _SAME * len(asked) and (text.endswith("?") or said <= asked)
+    return len(asked & said) >= _SAME * len(asked) and (text.endswith("?") or said <= asked)
 
 
 def _as_found(hit: Hit) -> Hit:

@@ -422,7 +422,8 @@ class SentenceExtractor:
         turns = [*reading.context, *reading.turns]
         of_another, _ = answers_about_another(turns, of_another=reading.of_another)
         told = _with_owners(turns, told_by_user(turns, of_another))
-        whom = _whom(turns, told, reading.withheld)
+        spoken_of = any(_HE_OR_SHE.search(told.get(turn.id, "")) for turn in reading.turns)
+        whom = _whom(turns, told, reading.withheld) if spoken_of else {}
         said = [
             one
             for turn in reading.turns
@@ -490,6 +491,10 @@ def _with_owners(turns: Sequence[Turn], told: dict[str, str]) -> dict[str, str]:
             whole[last] = f"{told[last].rstrip(' .')}. {begun.text(0, end)}"
         last, asked = turn.id, ""
     return whole
+
+
+_HE_OR_SHE: Final = re.compile(r"\b(?:s?he(?:['’]?[a-z]{1,2})?|his|hers?)\b", re.IGNORECASE)
+"""A pronoun that may be for one of the speaker's own, also without its apostrophe: "shes"."""
 
 
 def _whom(
