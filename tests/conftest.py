@@ -131,7 +131,11 @@ def pytest_collection():
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--note-slow", action="store_true", help="run all, and write what is slow into slow.txt")
+    parser.addoption(
+        "--note-slow",
+        action="store_true",
+        help="run all, and if none fails, write what is slow into slow.txt",
+    )
 
 
 BEGAN_S = pytest.StashKey[float]()
@@ -170,11 +174,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("repeated")
         if not _is_promised(item) and (_function(item.nodeid) in slow or item.get_closest_marker("browser")):
             item.add_marker("slow")
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    chosen = not whole or config.option.keyword or config.option.markexpr
-    if config.option.note_slow and chosen:
-        raise pytest.UsageError("--note-slow is for a run of all tests: choose none")
-    chosen = chosen or config.option.note_slow
+    chosen = not _is_whole(config) or config.option.note_slow
     left_out = [] if chosen or scale.SCALE >= 0.25 else [item for item in items if not _is_drawn(item)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -200,6 +200,12 @@ def _in_ram(item: pytest.Item) -> str:
 def _function(nodeid: str) -> str:
     """A test's name without its parameters, from `tests` on."""
     return nodeid.partition("[")[0].removeprefix("tests/")
+
+
+def _is_whole(config: pytest.Config) -> bool:
+    """Whether nothing was chosen: no place, name or mark."""
+    given = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    return not (given or config.option.keyword or config.option.markexpr)
 
 
 def _is_promised(item: pytest.Item) -> bool:
@@ -264,7 +270,7 @@ def tally(request: pytest.FixtureRequest):
     return note
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
     """What was tried, and what came of it: workers send it with their reports."""
     reports = [report for each in terminalreporter.stats.values() for report in each]
     told = [
@@ -273,7 +279,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if getattr(report, "when", None) == "teardown"
         for each in report.user_properties
     ]
-    if terminalreporter.config.option.note_slow:
+    config = terminalreporter.config
+    if config.option.note_slow and _is_whole(config) and exitstatus == pytest.ExitCode.OK:
         _write_slow([took for name, took in told if name == "took"])
     lines = [line for name, line in told if name == "tally"]
     lines += [
