@@ -4,14 +4,18 @@ import asyncio
 import contextlib
 import inspect
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pytest
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.realtime import RealtimeError, RealtimeSession
+from websockets.asyncio.client import connect
+from websockets.asyncio.server import serve as serve_websockets
 
 from echoic.session import VoiceAgent, VoiceSession
-from echoic.session.provider import ProviderSession
+from echoic.session.provider import ProviderSession, _read_to_the_end, socket_of
 from echoic_loopback.realtime import Drop, Refusal, Says, Script, UserSays
+from session.conftest import until
 
 SLOW = {"type": "semantic_vad", "eagerness": "low"}
 NOISY = {"sensitivity": "low", "silence_duration_ms": 900}
@@ -128,6 +132,38 @@ async def test_who_hangs_up_while_the_call_is_opened_leaves_nothing_that_goes_on
     assert opening.cancelled()
     assert reading == []
     assert leg.error is None
+
+
+@pytest.mark.parametrize("read", [True, False])
+async def test_a_provider_that_floods_whoever_hangs_up_is_said_goodbye_to(monkeypatch, read):
+    """The control does not read what still arrives."""
+    if not read:
+        monkeypatch.setattr("echoic.session.provider._discard", AsyncMock())
+
+    async def floods(socket):
+        for number in range(1000):
+            await socket.send(str(number))
+        await socket.wait_closed()
+
+    @contextlib.asynccontextmanager
+    async def opening():
+        url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with connect(url, close_timeout=30 if read else 0.2) as socket:
+            yield SimpleNamespace(_connection=SimpleNamespace(_ws=socket))
+
+    async with serve_websockets(floods, "127.0.0.1", 0) as server, _read_to_the_end(opening()) as session:
+        socket = socket_of(session)
+        await until(lambda: socket.recv_messages.paused)
+    assert socket.close_code == (1000 if read else 1006)
+
+
+async def test_the_socket_of_a_session_is_found(memory, provider, serve):
+    async with serve(provider, Script(open_ended=True)) as (_, model):
+        agents = [VoiceAgent(name="robin")]
+        async with VoiceSession(memory, user="ana", agents=agents, model=model) as session:
+            socket = socket_of(session.live.provider.session)
+            assert socket.close_code is None
+        assert socket.close_code == 1000
 
 
 class Broken:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic_ai.messages import (
     FunctionToolCallEvent,
@@ -49,6 +49,9 @@ from echoic.session.agents import CallContext, ToolGuard, VoiceAgent
 from echoic.session.history import as_heard
 from echoic.session.playback import Playback, Utterance
 from echoic.session.speech_alignment import SpeechTrace, Stamp, lead_of
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +143,7 @@ def waits_to_be_asked(settings: RealtimeModelSettings) -> bool:
 _PATIENCE_S: Final = 1.0
 """How long audio may wait for the event that names its utterance."""
 _STOP_S: Final = 3.0
+_LOOK_S: Final = 0.02
 _WHILE_SENDING: Final = "connection failed while sending"
 """PydanticAI's message when a background task finds the connection broken before its reader does."""
 _REFUSED: Final = "already being iterated"
@@ -372,7 +376,7 @@ class ProviderSession:
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
         try:
-            async with self.setup.opening as session:
+            async with _read_to_the_end(self.setup.opening) as session:
                 self._session = session
                 if self.setup.memory is not None:
                     await self.setup.memory.tell(session)  # before anything else is said
@@ -542,3 +546,54 @@ class ProviderSession:
 
 def _is_exhausted(session: RealtimeSession) -> bool:
     return bool(getattr(session, "_stream_exhausted", False))
+
+
+@contextlib.asynccontextmanager
+async def _read_to_the_end(
+    opening: AbstractAsyncContextManager[RealtimeSession],
+) -> AsyncIterator[RealtimeSession]:
+    """`opening`, whose WebSocket is still read while it is being closed.
+
+    The client stops reading at 16 unread messages. A reply in full flow reaches that as soon as PydanticAI's
+    reader has ended, and the provider's answer to the close frame would be waited for in vain.
+    """
+    discarding: asyncio.Task[None] | None = None
+    try:
+        async with opening as session:
+            try:
+                yield session
+            finally:
+                discarding = asyncio.create_task(_discard(session))
+    finally:
+        if discarding is not None:
+            discarding.cancel()
+            await asyncio.gather(discarding, return_exceptions=True)
+
+
+async def _discard(session: RealtimeSession) -> None:
+    """Read the session's WebSocket until it is closed, and close it if this is cancelled.
+
+    PydanticAI keeps the socket private; `tests/session/test_provider_session.py` fails if that moves.
+    """
+    from websockets.exceptions import ConcurrencyError, ConnectionClosed
+
+    socket = socket_of(session)
+    if socket is None:
+        return
+    try:
+        while True:
+            try:
+                await socket.recv(decode=False)
+            except ConcurrencyError:  # PydanticAI's reader has not ended yet
+                await asyncio.sleep(_LOOK_S)
+    except ConnectionClosed:
+        pass
+    finally:
+        socket.transport.abort()
+
+
+def socket_of(session: RealtimeSession) -> ClientConnection | None:
+    """The WebSocket of PydanticAI's session, on Gemini that of Google's client."""
+    connection = getattr(session, "_connection", None)
+    socket = getattr(connection, "_ws", None)
+    return socket or getattr(getattr(connection, "_session", None), "_ws", None)
