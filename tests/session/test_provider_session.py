@@ -11,6 +11,7 @@ from pydantic_ai.exceptions import UserError
 from pydantic_ai.realtime import RealtimeError, RealtimeSession
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve as serve_websockets
+from websockets.protocol import State
 
 from echoic.session import VoiceAgent, VoiceSession
 from echoic.session.provider import ProviderSession, _read_to_the_end, socket_of
@@ -134,6 +135,14 @@ async def test_who_hangs_up_while_the_call_is_opened_leaves_nothing_that_goes_on
     assert leg.error is None
 
 
+@contextlib.asynccontextmanager
+async def opened(server, close_timeout):
+    """A session of which only the socket is real."""
+    url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with connect(url, close_timeout=close_timeout) as socket:
+        yield SimpleNamespace(_connection=SimpleNamespace(_ws=socket))
+
+
 @pytest.mark.parametrize("read", [True, False])
 async def test_a_provider_that_floods_whoever_hangs_up_is_said_goodbye_to(monkeypatch, read):
     """The control does not read what still arrives."""
@@ -145,16 +154,32 @@ async def test_a_provider_that_floods_whoever_hangs_up_is_said_goodbye_to(monkey
             await socket.send(str(number))
         await socket.wait_closed()
 
-    @contextlib.asynccontextmanager
-    async def opening():
-        url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with connect(url, close_timeout=30 if read else 0.2) as socket:
-            yield SimpleNamespace(_connection=SimpleNamespace(_ws=socket))
-
-    async with serve_websockets(floods, "127.0.0.1", 0) as server, _read_to_the_end(opening()) as session:
+    serving = serve_websockets(floods, "127.0.0.1", 0)
+    async with serving as server, _read_to_the_end(opened(server, 30 if read else 0.2)) as session:
         socket = socket_of(session)
         await until(lambda: socket.recv_messages.paused)
     assert socket.close_code == (1000 if read else 1006)
+
+
+async def test_the_socket_of_a_provider_that_says_no_goodbye_is_closed_all_the_same():
+    async def hangs(socket):
+        socket.transport.pause_reading()
+        await over.wait()
+        socket.transport.abort()
+
+    async def call(server):
+        async with _read_to_the_end(opened(server, close_timeout=60)) as session:
+            sockets.append(socket_of(session))
+
+    sockets, over = [], asyncio.Event()
+    async with serve_websockets(hangs, "127.0.0.1", 0) as server:
+        calling = asyncio.create_task(call(server))
+        await until(lambda: sockets and sockets[0].protocol.state is State.CLOSING)
+        calling.cancel()
+        await asyncio.wait({calling})
+        over.set()
+        assert calling.cancelled()
+        assert sockets[0].transport.is_closing()
 
 
 async def test_the_socket_of_a_session_is_found(memory, provider, serve):

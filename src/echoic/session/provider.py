@@ -587,9 +587,10 @@ async def _discard(session: RealtimeSession) -> None:
             except ConcurrencyError:  # PydanticAI's reader has not ended yet
                 await asyncio.sleep(_LOOK_S)
     except ConnectionClosed:
-        pass
-    finally:
+        return
+    except BaseException:
         socket.transport.abort()
+        raise
 
 
 def socket_of(session: RealtimeSession) -> ClientConnection | None:

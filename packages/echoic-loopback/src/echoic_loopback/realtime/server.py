@@ -211,7 +211,6 @@ class LoopbackServer(ABC, Generic[S]):
             writer.close()
             with suppress(OSError, asyncio.CancelledError):
                 await asyncio.wait_for(writer.wait_closed(), 1)
-            writer.transport.abort()  # a client that is not read says no goodbye over TLS
 
     async def _serve_websocket(
         self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
