@@ -311,13 +311,12 @@ class Recaller:
         Embedding, loading and resolving times run concurrently. A step that is late is left out and named in
         `Recall.cut`. Without `times`, times in the question are not resolved.
         """
-        asked = asked.checked()
+        asked, asked_in = asked.checked(), self.shares.places(scope)
         self._home.check()  # before anything is started in another loop
         release = self._embedder.hold_documents()
         try:
             works = [self._embedder.begin(each) for each in (text, asked.meanwhile) if each]
             until = Deadline(asked.deadline_ms)
-            asked_in = self.shares.places(scope)
             places, newest = await self._load(asked_in, until)
             spans: Spans | None = NOTHING
             if times is not None and may_mean_time(text):
@@ -546,6 +545,8 @@ class Recaller:
             min_relevance=least,
             without=without,
         )
+        if not rows:
+            return (), waiting, False
         if visible is None:
             return behind_successors(*await self._read(scopes, rows)), waiting, False
         floor, hits, shown = found[0].floor if found else SILENCE, tuple[Hit, ...](), list[Hit]()
