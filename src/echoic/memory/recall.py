@@ -25,8 +25,9 @@ from echoic.memory.hits import as_stored, behind_successors, chosen, hit_of, rel
 from echoic.memory.records import CONVERSATION, memory_of, scan_all
 from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
+from echoic.ranking.layout import unembedded
 from echoic.ranking.query import Query, query_of
-from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, unembedded
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank
 from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans, may_mean_time

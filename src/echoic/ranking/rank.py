@@ -118,16 +118,6 @@ def prepare(partition: Partition) -> None:
         Coarse.of(partition)
 
 
-def unembedded(partitions: Sequence[Partition]) -> int:
-    """How many current rows have no vector yet. Takes the partitions' locks."""
-    count = 0
-    for partition in partitions:
-        with partition.lock:
-            current = Layout.of(partition).current
-        count += len(current.without_vector) - len(current.hidden)
-    return count
-
-
 _MEANT: Final = 0.5
 """The share of its turn's cosine from which a memory that no longer holds may be what a question means."""
 
