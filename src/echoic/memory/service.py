@@ -393,7 +393,7 @@ class MemoryService:
     @property
     def assurance(self) -> Mapping[str, str]:
         """The most sensitive content each level is told; see docs/assurance.md."""
-        return dict(cast("Mapping[str, str]", self._parts.assurance))
+        return {level: visible.most for level, visible in self._parts.assurance.items()}
 
     def proposals(self, deployment: str = "default") -> Proposals:
         """The memories that callers proposed to be global, to approve or reject. For operators."""

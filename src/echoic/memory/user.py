@@ -94,7 +94,7 @@ class UserMemory:
         if level not in self._parts.assurance:
             raise InvalidInput(f"unknown level {brief(level)}: use one of {', '.join(self._parts.assurance)}")
         self.level = level
-        self._visible = Visibility(self._parts.assurance[level])
+        self._visible = self._parts.assurance[level]
         self._seen = self._parts
         if not self._visible.is_whole:
             store = VisibleStore(self._parts.store, self._visible)
