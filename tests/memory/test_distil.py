@@ -10,7 +10,7 @@ import pytest
 import echoic
 from echoic.embedding import LexicalEmbedder
 from echoic.memory import background
-from echoic.memory.extraction import Add, Fact, Retract, Supersede, rule_reader
+from echoic.memory.extraction import Add, Fact, Retract, Supersede
 from echoic.memory.extraction.model_reader import Leases
 from echoic.memory.extraction.turns import conversation_record, standing
 from echoic.memory.records import Ledger
@@ -618,24 +618,3 @@ class TestFacts:
         assert read == sorted(read)
         assert len(read) == len(set(read)) == 133
         assert [len(reading) for reading in listener.readings] == [60, 60, 11, 1, 1]
-
-
-async def test_rules_read_turns_in_parts_and_look_again_only_after_a_whole_one(url, monkeypatch):
-    monkeypatch.setattr(rule_reader, "_TURNS", 2)
-    looked, look = [], rule_reader.conversation_record
-
-    async def looks(*args):
-        looked.append(args)
-        return await look(*args)
-
-    monkeypatch.setattr(rule_reader, "conversation_record", looks)
-    said = ("I live in Leeds.", "I work as a nurse.", "My dog is called Rex.")
-    async with echoic.open(url, embedder="lexical") as memory:
-        call = await memory.user("ana").conversation("call")
-        await call.append(*(Turn(speaker="user", text=text) for text in said))
-        await memory.settle()
-        assert len(looked) == 2
-        assert {known.text for known in await memory.user("ana").facts()} == {"Leeds", "nurse", "Rex"}
-        await call.complete()
-        await memory.settle()
-        assert (await call.info()).distilled

@@ -36,7 +36,6 @@ from echoic.memory.extraction.turns import (
     answers_about_another,
     asked_in,
     conversation_record,
-    is_unmarked,
     marked,
     meant_by_that,
     of_user,
@@ -200,24 +199,23 @@ class RuleReader:
 
     async def read(self, scope: Scope, conversation: str) -> Distilled:
         """Learn from the unread turns of `conversation`, if there are any."""
-        total, again = Distilled(), True
+        total = Distilled()
         # a conflict: someone else distilled, wrote the same key, or forgot the conversation; look again
-        while again:
-            step, again = await until_written(lambda: self._step(scope, conversation), "the conversation")
+        while step := await until_written(lambda: self._step(scope, conversation), "the conversation"):
             total += step
         return total
 
-    async def _step(self, scope: Scope, conversation: str) -> tuple[Distilled, bool]:
-        """One write, and whether more may be left to do: what is added meanwhile is announced by itself."""
+    async def _step(self, scope: Scope, conversation: str) -> Distilled | None:
+        """One write; None if no turn is unread."""
         record = await conversation_record(self._store, scope, conversation)
         if record is None:
-            return Distilled(), False
+            return None
         stretch = await stretch_of(self._store, scope, conversation, cursor_of(record), _TURNS)
         if not stretch.turns:
             mark = marked(record) if self._alone else None
             if mark:
                 await self._store.write(scope, [mark])
-            return Distilled(), False
+            return None
         hushed = withheld([*stretch.context, *stretch.turns]) | stretch.unlearned
         reading = Reading(
             turns=stretch.turns,
@@ -255,4 +253,4 @@ class RuleReader:
         await withdraw(self._store, scope, distilled.retracted)
         moved = record_of_conversation(conversation_of(record), cursor=stretch.end)
         await self._store.write(scope, [*ledger.changes, Put.over(record, moved)])
-        return distilled, len(stretch.turns) == _TURNS or is_unmarked(record)
+        return distilled

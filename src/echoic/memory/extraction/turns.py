@@ -228,7 +228,7 @@ def withheld(turns: Sequence[Turn]) -> frozenset[str]:
     ids: set[str] = set()
     for place, turn in enumerate(turns):
         text = turn.heard_text
-        if not (of_user(turn) and may_ask(text)):
+        if not of_user(turn):
             continue
         if takes_back(text):
             ids |= {turn.id, *meant_by_that(turn, turns[:place])}
