@@ -483,17 +483,14 @@ class TestGlobal:
 
     async def test_of_a_private_and_a_global_value_set_at_once_one_holds(self, auto, monkeypatch):
         ana = auto.user("ana")
-        keep, kept, both = KeyedMemories._set_in, [], asyncio.Event()
+        end, kept_by_both = KeyedMemories._end_older, asyncio.Barrier(2)
 
-        async def kept_by_both(*args, **options):
-            kept.append(await keep(*args, **options))
-            if len(kept) == 2:
-                both.set()
-            await both.wait()
-            return kept[-1]
+        async def end_older(*args):
+            await kept_by_both.wait()
+            await end(*args)
 
-        monkeypatch.setattr(KeyedMemories, "_set_in", kept_by_both)
-        await asyncio.gather(
+        monkeypatch.setattr(KeyedMemories, "_end_older", end_older)
+        kept = await asyncio.gather(
             ana.set("store_hours", "My own shop opens at nine, I am Ana Lopez."), ana.set(*HOURS)
         )
         assert {memory.visibility for memory in kept} == {"private", "global"}

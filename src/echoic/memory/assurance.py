@@ -62,8 +62,8 @@ _WORDS: Final = re.compile(
 )
 
 
-def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Sensitivity]:
-    """The default table with changes such as "attested=sensitive,device=open"; raises InvalidInput."""
+def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Visibility]:
+    """What each level is told, with changes such as "attested=sensitive,device=open"; raises InvalidInput."""
     if isinstance(given, str):
         given = dict(pair.strip().partition("=")[::2] for pair in given.split(",") if pair.strip())
     table: dict[Level, Sensitivity] = dict(TABLE)
@@ -74,7 +74,7 @@ def table_from(given: str | Mapping[str, str] | None) -> Mapping[Level, Sensitiv
                 f"they are told is one of {', '.join(SENSITIVITIES)}"
             )
         table[level] = most  # type: ignore[index,assignment] # checked above
-    return table
+    return {level: Visibility(most) for level, most in table.items()}
 
 
 @lru_cache(maxsize=8192)

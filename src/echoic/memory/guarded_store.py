@@ -15,7 +15,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -125,7 +125,7 @@ class Meter:
 
     def __init__(self, store: Store, quota: Quota) -> None:
         self._store = store
-        self._quota, self._limits_anything = quota, quota != Quota()
+        self._quota = quota
         self._users: OrderedDict[Scope, _Tally] = OrderedDict()
         self._counting: WeakValueDictionary[Scope, asyncio.Lock] = WeakValueDictionary()
         self._deployments: dict[str, _Tally] = {}
@@ -136,9 +136,6 @@ class Meter:
     @asynccontextmanager
     async def writing(self, scope: Scope, changes: Sequence[Change]) -> AsyncIterator[None]:
         """Count `changes`, which are written inside, unless that fails; QuotaExceeded beyond a limit."""
-        if not self._limits_anything:
-            yield
-            return
         more = _growth(changes)
         charged: list[_Tally] = []
         await self.admit(scope, changes)
@@ -157,7 +154,7 @@ class Meter:
 
     async def admit(self, scope: Scope, changes: Sequence[Change]) -> None:
         """Raise QuotaExceeded if `changes` would exceed a limit; counts nothing."""
-        if self._limits_anything and any(_adds(change) for change in _added(changes)):
+        if any(_adds(change) for change in _added(changes)):
             more = _growth(changes)
             await self._admit_user(scope, more)
             self._admit_in_deployment(scope, more)
@@ -390,7 +387,7 @@ class HomeLoop:
 
 
 class ObservedStore:
-    """Wraps `store`: writes are masked by `write_filter`, checked against `meter`, traced and counted.
+    """Wraps `store`: writes are masked by `write_filter`, checked against a `meter`, traced and counted.
 
     Its methods must be called on the event loop `home`. Erasures are listed in `compliance` and every access
     in `audit`. `written` is called with the scope after each write; `hooks` receive the writes of calls.
@@ -401,7 +398,7 @@ class ObservedStore:
         store: Store,
         telemetry: Telemetry,
         write_filter: WriteFilter,
-        meter: Meter,
+        meter: Meter | None,
         home: HomeLoop,
         *,
         compliance: Compliance | None,
@@ -451,23 +448,19 @@ class ObservedStore:
         with self._telemetry.operation("write", scope) as doing:
             doing.count = len(prepared)
             doing.attributes = {"changes": doing.count}
-            async with self._meter.writing(scope, prepared):
+            async with self._meter.writing(scope, prepared) if self._meter else nullcontext():
                 if self._compliance is not None:
                     await self._compliance.catch_up(self._observed, scope)
                 await self._observed.write(scope, prepared)
         self._written(scope)
-        self._tell_of_call(scope, prepared)
+        for change in prepared:
+            if isinstance(change, Put) and change.record.kind in {TURN, EXCHANGE}:
+                self._hooks.emit(CallWritten(scope=scope, record=change.record))
         if prepared.rewritten:
             try:
                 await self._observed.erase(scope, [])  # removes only the bytes of what was replaced
             except StoreError as error:  # the write is kept; the next erasure removes the old bytes
                 log.warning("what was masked later has not left the bytes yet: %s", type(error).__name__)
-
-    def _tell_of_call(self, scope: Scope, written: Sequence[Change]) -> None:
-        if self._hooks.wants(CallWritten):
-            for change in written:
-                if isinstance(change, Put) and change.record.kind in {TURN, EXCHANGE}:
-                    self._hooks.emit(CallWritten(scope=scope, record=change.record))
 
     async def scan(self, scope: Scope, kind: str, *, key: str | None = None, **options: Any) -> list[Record]:
         self._home.check()
@@ -491,7 +484,8 @@ class ObservedStore:
                 return await self._compliance.erase(self._observed, scope, changes)
             return cast("Erased", await self._observed.erase(scope, changes))
         finally:
-            self._meter.removed(scope)
+            if self._meter is not None:
+                self._meter.removed(scope)
 
     async def _note_erasure(self, scope: Scope, changes: Sequence[Erasable] | None) -> None:
         """Log an erasure before it happens: if it cannot be logged, nothing is destroyed."""

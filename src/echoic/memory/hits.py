@@ -85,6 +85,8 @@ def told(
     At most `limit` are used. `left_out` are ids of memories, turns and conversations to skip; `own_phrases`
     keeps an agent's own phrases, see `worth_telling`.
     """
+    if not hits:
+        return ()
     ordered = in_time(hits, spans)
     if not own_phrases:
         ordered = worth_telling(ordered, question)
@@ -201,6 +203,8 @@ def in_time(hits: Sequence[Hit], spans: Spans) -> tuple[Hit, ...]:
             places[hit.scope, hit.memory.key].append(place)
     ordered = list(hits)
     for taken in places.values():
+        if len(taken) == 1:
+            continue
         versions = sorted((hits[place] for place in taken), key=lambda hit: _order(hit, spans))
         for place, version in zip(taken, versions, strict=True):
             ordered[place] = version
@@ -338,7 +342,7 @@ def _repeats(hit: Hit, others: Sequence[tuple[str, str]]) -> bool:
 def _asks_the_same(hit: Hit, asked: frozenset[str]) -> bool:
     """Whether a turn is only a question with the words of the one asked."""
     text = hit.text.strip()
-    if hit.memories or not asked or not ends_asking(text) or len(_SENTENCE.findall(text)) > 1:
+    if hit.memory is not None or not asked or not ends_asking(text) or len(_SENTENCE.findall(text)) > 1:
         return False
     said = content_stems(text) - _ASKING_WORDS
     # without its mark, "where i live is hull" begins like a question as well

@@ -211,7 +211,7 @@ class KeyedMemories:
             if judge is not None and shareable is not None:
                 judge.want(self._scope, kept.id)
             return kept
-        from echoic.memory.proposals import is_global_by_itself, put_proposal, still_proposed
+        from echoic.memory.proposals import is_global_by_itself, publish, put_proposal, still_proposed
 
         shared = replace(memory, text=shareable.text, redacted=shareable.kinds)
         by_itself = partial(
@@ -233,29 +233,21 @@ class KeyedMemories:
             kept = await still_proposed(self._parts.store, self._scope, kept, proposal.id)
             if kept.visibility != "proposed" or not await by_itself():  # others may have said it meanwhile
                 return kept
-        kept = await self._set_in(self._everyone, replace(shared, visibility="global"))
+        kept = await publish(self._parts.store, self._everyone, replace(shared, visibility="global"))
         await self._end_older(self._scope, memory)
         return kept
 
     async def _set_own(self, memory: Memory, *, judged: bool = False) -> Memory:
-        kept = await self._set_in(self._scope, memory, judged=judged)
-        await self._end_older(self._everyone, memory)
-        return kept
-
-    async def _set_in(self, scope: Scope, memory: Memory, *, judged: bool = False) -> Memory:
-        """Store it, for everyone published; if `judged`, with a request for a judgement in the same write."""
-        if scope.user is None:
-            from echoic.memory.proposals import publish
-
-            return await publish(self._parts.store, scope, memory)
-        ledger = Ledger(self._parts.store, scope)
+        """Store it; if `judged`, with a request for a judgement in the same write."""
+        ledger = Ledger(self._parts.store, self._scope)
         kept = await ledger.set(memory)
         changes = ledger.changes
         if judged:
             from echoic.memory.proposals import waits
 
             changes = [*changes, waits(kept)]
-        await self._parts.store.write(scope, changes)
+        await self._parts.store.write(self._scope, changes)
+        await self._end_older(self._everyone, memory)
         return kept
 
     async def _end_older(self, scope: Scope, than: Memory) -> None:

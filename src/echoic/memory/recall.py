@@ -25,8 +25,9 @@ from echoic.memory.hits import as_stored, behind_successors, chosen, hit_of, rel
 from echoic.memory.records import CONVERSATION, memory_of, scan_all
 from echoic.partition import Partition, number_of
 from echoic.ranking.fusion import FUSIONS, Fusion
+from echoic.ranking.layout import unembedded
 from echoic.ranking.query import Query, query_of
-from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank, unembedded
+from echoic.ranking.rank import FLOOR, LEXICAL_FLOOR, RankedRow, prepare, rank
 from echoic.ranking.relevance import SILENCE
 from echoic.stores.base import Narrows, Record, Store
 from echoic.temporal import NOTHING, Spans, may_mean_time
@@ -311,13 +312,12 @@ class Recaller:
         Embedding, loading and resolving times run concurrently. A step that is late is left out and named in
         `Recall.cut`. Without `times`, times in the question are not resolved.
         """
-        asked = asked.checked()
+        asked, asked_in = asked.checked(), self.shares.places(scope)
         self._home.check()  # before anything is started in another loop
         release = self._embedder.hold_documents()
         try:
             works = [self._embedder.begin(each) for each in (text, asked.meanwhile) if each]
             until = Deadline(asked.deadline_ms)
-            asked_in = self.shares.places(scope)
             places, newest = await self._load(asked_in, until)
             spans: Spans | None = NOTHING
             if times is not None and may_mean_time(text):
@@ -546,6 +546,8 @@ class Recaller:
             min_relevance=least,
             without=without,
         )
+        if not rows:
+            return (), waiting, False
         if visible is None:
             return behind_successors(*await self._read(scopes, rows)), waiting, False
         floor, hits, shown = found[0].floor if found else SILENCE, tuple[Hit, ...](), list[Hit]()

@@ -141,8 +141,8 @@ class MemoryService:
         write_filter = WriteFilter(
             store, options.get("secrets", "mask"), options.get("instructions", "refuse"), third
         )
-        self._home, self._embedder = HomeLoop(), embedder
-        self._meter = Meter(store, options.get("quota") or Quota())
+        self._home, self._embedder, quota = HomeLoop(), embedder, options.get("quota")
+        self._meter = Meter(store, quota) if quota and quota != Quota() else None
         self.audit = _audit(compliance) if options.get("audit") else None
         """The audit log; None without one."""
         if not isinstance(embedder, CachedEmbedder):  # forgetting must reach the words in the cache
@@ -271,7 +271,7 @@ class MemoryService:
             *([] if self.summarizer is None else [self.summarizer.aclose]),
             parts.hooks.aclose,
             parts.recaller.aclose,
-            self._meter.aclose,
+            *([] if self._meter is None else [self._meter.aclose]),
             *([] if self.audit is None else [self.audit.aclose]),
             parts.embedder.aclose,
             parts.store.aclose,
@@ -393,7 +393,7 @@ class MemoryService:
     @property
     def assurance(self) -> Mapping[str, str]:
         """The most sensitive content each level is told; see docs/assurance.md."""
-        return dict(cast("Mapping[str, str]", self._parts.assurance))
+        return {level: visible.most for level, visible in self._parts.assurance.items()}
 
     def proposals(self, deployment: str = "default") -> Proposals:
         """The memories that callers proposed to be global, to approve or reject. For operators."""

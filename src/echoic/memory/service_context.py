@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from echoic.memory.assurance import TABLE, Level, Sensitivity
+from echoic.memory.assurance import Level, Visibility
 from echoic.memory.consent import PendingTurns
 from echoic.memory.hooks import Hooks, ToolUsed
 from echoic.memory.recall import Recaller
@@ -54,8 +54,8 @@ class Parts:
     """
     clock: Callable[[], datetime]
     new_id: Callable[[], str]
-    assurance: Mapping[Level, Sensitivity] = field(default_factory=lambda: TABLE)
-    """The most sensitive content each level is told."""
+    assurance: Mapping[Level, Visibility]
+    """What callers of each level may be told."""
     judge: Judge | None = None
     pending: PendingTurns = field(default_factory=PendingTurns)
     compliance: Compliance | None = None

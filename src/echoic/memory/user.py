@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from echoic.checks import checked_query, checked_time
 from echoic.errors import InvalidInput, brief
-from echoic.memory.assurance import Level, Visibility, VisibleStore
+from echoic.memory.assurance import Level, VisibleStore
 from echoic.memory.concurrency import load, noted
 from echoic.memory.consent import checked_consent, keeps_nothing, read_consent, verdict, write_consent
 from echoic.memory.hooks import Recalled, ToolUsed
@@ -74,10 +74,6 @@ class UserMemory:
         self.scope = scope
 
     @cached_property
-    def _keyed(self) -> KeyedMemories:
-        return KeyedMemories(self._parts, self.scope)
-
-    @cached_property
     def _times(self) -> TimeReader:
         return TimeReader(self._parts.store, self._parts.recaller, self._parts.clock)
 
@@ -94,7 +90,7 @@ class UserMemory:
         if level not in self._parts.assurance:
             raise InvalidInput(f"unknown level {brief(level)}: use one of {', '.join(self._parts.assurance)}")
         self.level = level
-        self._visible = Visibility(self._parts.assurance[level])
+        self._visible = self._parts.assurance[level]
         self._seen = self._parts
         if not self._visible.is_whole:
             store = VisibleStore(self._parts.store, self._visible)
@@ -131,7 +127,7 @@ class UserMemory:
         with `instructions="keep"`. After StoreUnavailable nothing was stored: set it again.
         """
         with self._parts.telemetry.operation("set", self.scope) as doing:
-            kept = await self._keyed.set(key, value, category, context, visibility)
+            kept = await KeyedMemories(self._parts, self.scope).set(key, value, category, context, visibility)
             self._note(doing, kept)
         return kept
 
@@ -163,7 +159,8 @@ class UserMemory:
             raise InvalidInput("delete takes either a key or an id")
         await self._may_destroy("this memory", key, id)
         with self._parts.telemetry.operation("delete", self.scope) as doing:
-            found = await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
+            keyed = KeyedMemories(self._parts, self.scope)
+            found = await (keyed.delete(key) if key is not None else keyed.take_back(id or ""))
             doing.count, doing.record = int(found), key if key is not None else id
         return found
 
@@ -199,7 +196,7 @@ class UserMemory:
     ) -> Memory:
         """Store one sentence about the user, without a key. Repeating the call changes nothing."""
         with self._parts.telemetry.operation("remember", self.scope) as doing:
-            kept = await self._keyed.remember(text, category, context, said_at)
+            kept = await KeyedMemories(self._parts, self.scope).remember(text, category, context, said_at)
             self._note(doing, kept)
         return kept
 
@@ -698,8 +695,7 @@ class UserMemory:
         """Raise NotAllowed if the caller may not be told everything to be destroyed, or it does not exist."""
         if self._visible.is_whole:
             return
-        own = self._keyed
-        kept = await own.history(key) if key is not None else []
+        kept = await KeyedMemories(self._parts, self.scope).history(key) if key is not None else []
         seen = await self.history(key) if key is not None else []
         found = name and [await self._seen.store.read(self.scope, kind, [name]) for kind in (MEMORY, TURN)]
         if not (kept and kept == seen) and not (found and any(found)):

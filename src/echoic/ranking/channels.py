@@ -7,7 +7,7 @@ information or no row has it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import accumulate, pairwise
 from types import ModuleType
@@ -26,6 +26,7 @@ from echoic.ranking.layout import VECTOR_WINDOW, Candidates, Floats, Mask, Pairs
 from echoic.ranking.query import Query, heard_right
 from echoic.temporal import Span
 from echoic.temporal.rules import DAY_MS, spans_of
+from echoic.types import Rank
 
 FINDING = ("vector", "text", "fuzzy", "window")
 """The channels that find rows: by meaning, words, near words, and the words of neighbouring turns. The window
@@ -55,6 +56,65 @@ class Scored(NamedTuple):
         found = self.scores.copy()
         np.copyto(found, _NAN, where=(self.scores < self.least) | (self.scores <= self.above))
         return found
+
+
+class Explained:
+    """The hits of one search in each channel."""
+
+    def __init__(self, channels: Mapping[str, Scored], hits: NDArray[np.intp]) -> None:
+        """`channels` are scores by name; `hits` are rows in the order of the hits."""
+        self._channels, self._hits = channels, hits
+        self._by_hit: list[dict[str, Rank]] | None = None
+
+    def __getitem__(self, hit: int) -> dict[str, Rank]:
+        if self._by_hit is None:
+            by_hit: list[dict[str, Rank]] = [{} for _ in self._hits]
+            for name, scored in self._channels.items():
+                for ranks, rank in zip(by_hit, _ranks_of(scored.found(), self._hits), strict=True):
+                    if rank is not None:
+                        ranks[name] = rank
+            self._by_hit, self._channels = by_hit, {}
+        return self._by_hit[hit]
+
+
+class Ranks(Mapping[str, Rank]):
+    """One hit's rank and score in each channel that found it. Copied or pickled, it is a dict."""
+
+    __slots__ = ("_explained", "_hit")
+
+    def __init__(self, explained: Explained, hit: int) -> None:
+        self._explained, self._hit = explained, hit
+
+    def __getitem__(self, channel: str) -> Rank:
+        return self._explained[self._hit][channel]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._explained[self._hit])
+
+    def __len__(self) -> int:
+        return len(self._explained[self._hit])
+
+    def __repr__(self) -> str:
+        return repr(self._explained[self._hit])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self._explained[self._hit],)
+
+
+def _ranks_of(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
+    """Rank the hits of a channel; ties keep their order."""
+    values = scores[hits]
+    # comparisons with NaN are false: it is never counted
+    near = scores[scores >= np.fmin.reduce(values, initial=np.inf)]
+    near.sort()
+    last = np.searchsorted(near, values, "right")
+    ahead = len(near) - last
+    for i in np.flatnonzero(last - np.searchsorted(near, values) > 1).tolist():
+        ahead[i] += np.count_nonzero(scores[: hits[i]] == values[i])
+    return [
+        None if np.isnan(score) else Rank(rank=before + 1, score=score)
+        for score, before in zip(values.tolist(), ahead.tolist(), strict=True)
+    ]
 
 
 def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -91,6 +91,7 @@ class Lexicon:
         self._names: dict[str, tuple[int, tuple[str, ...]]] = {}
         """Facet of a named speaker -> their number and the words of the name."""
         self._taken = 0
+        self._revision = 0
         self._words: list[str] = []
         self._spelled = _Spelled()
         """The words without "'s"."""
@@ -105,7 +106,9 @@ class Lexicon:
         if lexicon is None:
             lexicon = partition.scratch[_KEY] = cls()
         assert isinstance(lexicon, cls)
-        lexicon.update(partition.vocabulary)
+        if lexicon._revision != partition.revision:
+            lexicon.update(partition.vocabulary)
+            lexicon._revision = partition.revision
         return lexicon
 
     @classmethod

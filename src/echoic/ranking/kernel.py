@@ -9,11 +9,11 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 VARIABLE: Final = "ECHOIC_KERNEL"
 INTERFACE: Final = 4
@@ -47,14 +47,9 @@ def load() -> Any | None:
 
 compiled: Any | None = load()
 """The compiled functions, or None."""
-_holding: Final = compiled
-
-
-def hold(number: int, *arrays: NDArray[Any]) -> Any:
-    """These arrays as the compiled functions take them, without asking for each at every call; None without
-    a kernel. The arrays must not be written to.
-    """
-    return None if _holding is None else _holding.hold(number, *arrays)
+hold: Final[Callable[..., Any]] = (lambda *_: None) if compiled is None else compiled.hold
+"""A number and arrays as the compiled functions take them, without asking for each at every call; None
+without a kernel. The arrays must not be written to."""
 
 
 def name() -> str:

@@ -14,7 +14,7 @@ of turns near each other, which give the length of a window's summed vector.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -329,6 +329,16 @@ class Layout:
         by_row += sum(rows.nbytes for rows in (self.turns, self.slots, self.asked, self.answered))
         by_row += sum(pairs.memories.nbytes + pairs.turns.nbytes for pairs in (self.sources, self.outdated))
         return by_row + 3 * self.lengths.nbytes + self.pairs.nbytes
+
+
+def unembedded(partitions: Sequence[Partition]) -> int:
+    """How many current rows have no vector yet. Takes the partitions' locks."""
+    count = 0
+    for partition in partitions:
+        with partition.lock:
+            current = Layout.of(partition).current
+        count += len(current.without_vector) - len(current.hidden)
+    return count
 
 
 def _laid_out(partition: Partition, before: WindowProducts | None) -> Layout:

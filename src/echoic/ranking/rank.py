@@ -3,83 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from echoic.errors import InvalidInput, brief
 from echoic.partition import Partition
 from echoic.ranking.bm25 import Postings
-from echoic.ranking.channels import Channels, Coarse, Scored
+from echoic.ranking.channels import Channels, Coarse, Explained, Ranks
 from echoic.ranking.fusion import FUSIONS, Fusion, blend
 from echoic.ranking.fuzzy import Lexicon
-from echoic.ranking.layout import Candidates, Floats, Layout, Rows
+from echoic.ranking.layout import Candidates, Layout, Rows
 from echoic.ranking.query import Query
 from echoic.ranking.relevance import SILENCE, default_floor, kind_of, relevance
 from echoic.types import Rank
-
-
-class Explained:
-    """The hits of one search in each channel."""
-
-    def __init__(self, channels: Mapping[str, Scored], hits: NDArray[np.intp]) -> None:
-        """`channels` are scores by name; `hits` are rows in the order of the hits."""
-        self._channels, self._hits = channels, hits
-        self._by_hit: list[dict[str, Rank]] | None = None
-
-    def __getitem__(self, hit: int) -> dict[str, Rank]:
-        if self._by_hit is None:
-            by_hit: list[dict[str, Rank]] = [{} for _ in self._hits]
-            for name, scored in self._channels.items():
-                for ranks, rank in zip(by_hit, ranks_of(scored.found(), self._hits), strict=True):
-                    if rank is not None:
-                        ranks[name] = rank
-            self._by_hit, self._channels = by_hit, {}
-        return self._by_hit[hit]
-
-
-class Ranks(Mapping[str, Rank]):
-    """One hit's rank and score in each channel that found it. Copied or pickled, it is a dict."""
-
-    __slots__ = ("_explained", "_hit")
-
-    def __init__(self, explained: Explained, hit: int) -> None:
-        self._explained, self._hit = explained, hit
-
-    def __getitem__(self, channel: str) -> Rank:
-        return self._explained[self._hit][channel]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._explained[self._hit])
-
-    def __len__(self) -> int:
-        return len(self._explained[self._hit])
-
-    def __repr__(self) -> str:
-        return repr(self._explained[self._hit])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self._explained[self._hit],)
-
-
-def ranks_of(scores: Floats, hits: NDArray[np.intp]) -> list[Rank | None]:
-    """Rank the hits of a channel; ties keep their order."""
-    values = scores[hits]
-    # comparisons with NaN are false: it is never counted
-    near = scores[scores >= np.fmin.reduce(values, initial=np.inf)]
-    near.sort()
-    last = np.searchsorted(near, values, "right")
-    ahead = len(near) - last
-    for i in np.flatnonzero(last - np.searchsorted(near, values) > 1).tolist():
-        ahead[i] += np.count_nonzero(scores[: hits[i]] == values[i])
-    return [
-        None if np.isnan(score) else Rank(rank=before + 1, score=score)
-        for score, before in zip(values.tolist(), ahead.tolist(), strict=True)
-    ]
-
 
 _LOOKED_AT = 64
 FLOOR = 0.12
@@ -179,16 +118,6 @@ def prepare(partition: Partition) -> None:
         Coarse.of(partition)
 
 
-def unembedded(partitions: Sequence[Partition]) -> int:
-    """How many current rows have no vector yet. Takes the partitions' locks."""
-    count = 0
-    for partition in partitions:
-        with partition.lock:
-            current = Layout.of(partition).current
-        count += len(current.without_vector) - len(current.hidden)
-    return count
-
-
 _MEANT: Final = 0.5
 """The share of its turn's cosine from which a memory that no longer holds may be what a question means."""
 
@@ -243,7 +172,6 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
         scores = blend(channels, 1).scores
         channels.look_closer(fusion.fuse(channels, _LOOKED_AT).rows)
     best = float(scores[0]) if len(scores) else 0.0
-    explained = Explained(channels.scored(fusion.finding), order.rows)
     likely, by_turn = relevance(channels, order.rows, order.beside, semantic=semantic, best_score=best)
     silence = default_floor(channels, kind_of(channels, semantic=semantic))
     starts = channels.starts
@@ -252,6 +180,7 @@ def _found(channels: Channels, fusion: Fusion, limit: int, *, semantic: bool) ->
         places = (starts.searchsorted(order.rows, "right") - 1).tolist()
     beside = order.beside or ((),) * len(places)
     outdated = _outdated(channels, order.rows, beside)
+    explained = Explained(channels.scored(fusion.finding), order.rows)
     firsts = [int(starts[place]) for place in places] if len(starts) > 2 else places
     return [
         RankedRow(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Literal, Self, assert_never
+from typing import Annotated, Any, Literal, assert_never
 
 from fastapi import APIRouter, Body, Request
 from fastapi import Query as Parameter
@@ -49,7 +49,7 @@ from echoic.server.request_callers import (
     address,
     is_known_still,
 )
-from echoic.types import Category, Consent, Memory, Outcome, Recall, Sharing
+from echoic.types import Category, Consent, Memory, Outcome, Sharing
 
 router = APIRouter(tags=["memory"])
 
@@ -161,13 +161,6 @@ class OperationResult(ResponseModel):
         default_factory=list, description="For query: the memories among the hits, best first."
     )
 
-    @classmethod
-    def of(cls, recall: Recall) -> Self:
-        shown = RecallView.of(recall)
-        memories = [memory for hit in shown.hits for memory in (hit.memory, *hit.also) if memory]
-        search = SearchView(**{name: getattr(shown, name) for name in SearchView.model_fields})
-        return cls(success=True, result=shown.hits, found=bool(shown.hits), search=search, memories=memories)
-
 
 AnyOperation = Set | Get | Delete | QueryOperation | List
 
@@ -217,10 +210,13 @@ async def use_memory(
                 success=deleted, result=Deleted(deleted=deleted, deleted_count=int(deleted))
             )
         case QueryOperation():
-            recall = await memory.recall(
-                asked.query, limit=asked.limit, min_relevance=asked.min_relevance, besides=asked.besides
+            given = {"limit", "min_relevance", "besides"}
+            recall = RecallView.of(await memory.recall(asked.query, **asked.model_dump(include=given)))
+            memories = [memory for hit in recall.hits for memory in (hit.memory, *hit.also) if memory]
+            search = SearchView(**{name: getattr(recall, name) for name in SearchView.model_fields})
+            return OperationResult(
+                success=True, result=recall.hits, found=bool(recall.hits), search=search, memories=memories
             )
-            return OperationResult.of(recall)
         case List():
             return OperationResult(success=True, result=[MemoryView.of(m) for m in await memory.facts()])
         case _:
