@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from echoic.memory.service import MemoryService
     from echoic.memory.user import UserMemory
     from echoic.stores.base import Finding
+    from echoic.types import EmbeddingSpec
 
 _ADVICE: dict[type[Exception], str] = {
     EmbedderMissing: (
@@ -64,6 +65,26 @@ def advice_on(error: Exception, settings: Settings) -> str:
         if isinstance(error, kind):
             return text.format(embedder=settings.embedder, store=settings.store)
     return ""
+
+
+async def examined(url: str, embedding: EmbeddingSpec) -> list[Finding]:
+    """Findings about the server of the store at `url`, with vectors of `embedding`; empty if it has none.
+
+    Raises:
+        StoreError: the store cannot be opened, or its server cannot be asked.
+    """
+    from echoic.memory.records import index
+    from echoic.stores import store_from
+    from echoic.stores.base import Examines
+
+    store: Any = store_from(url)
+    if not has_members(store, Examines):
+        return []
+    await store.open(embedding, index)
+    try:
+        return cast("list[Finding]", await store.examine())
+    finally:
+        await store.aclose()
 
 
 KEY = "where_my_car_is"
@@ -125,14 +146,9 @@ class Checkup:
                 await self._memory.aclose()
 
     async def _examine(self) -> None:
-        """Add a step for each setting of a store's server that an operator may have got wrong."""
-        from echoic.stores.base import Examines
-
-        store: Any = self._user.backing_store
-        if not has_members(store, Examines):
-            return
+        """Add a step for each server setting that an operator may have got wrong."""
         try:
-            found: list[Finding] = await store.examine()
+            found = await examined(self._settings.store, self._service.embedder.spec)
         except EchoicError as error:
             advice = advice_on(error, self._settings)
             self.steps.append(DoctorStep(name="server", well=False, detail=str(error), advice=advice))
