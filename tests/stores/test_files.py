@@ -372,7 +372,7 @@ async def test_work_on_the_event_loop_would_be_noticed(
 
     async def ask_here(self: FilesStore, scope: Scope, question):
         async with self._at(scope) as (place, _):
-            return place.files.ask(question)
+            return place.ask(question)
 
     async with opened(FilesStore(tmp_path)) as store:
         await store.write(ANA, [put(memory("a"))])

@@ -47,83 +47,55 @@ class Settings:
     """The settings that were given explicitly, rather than left at their default."""
 
 
-_WORDS: dict[str, tuple[str, str, str]] = {
-    "store": (
-        "--store",
-        "URL",
-        "The store: sqlite:///FILE, files:///DIR, postgresql://…, mongodb://… or memory://.",
-    ),
-    "user": ("--user", "NAME", "The user whose memory to use."),
-    "deployment": (
-        "--deployment",
-        "NAME",
-        "The deployment. Users in one share its global memories; each user is separate.",
-    ),
+_WORDS: dict[str, tuple[str, str]] = {
+    "store": ("URL", "The store: sqlite:///FILE, files:///DIR, postgresql://…, mongodb://… or memory://."),
+    "user": ("NAME", "The user whose memory to use."),
+    "deployment": ("NAME", "The deployment. Users in one share its global memories; each user is separate."),
     "embedder": (
-        "--embedder",
         "NAME",
         "local, local:int8, local:FOLDER, local:OWNER/MODEL, lexical, or PROVIDER:MODEL[?dimensions=N].",
     ),
-    "weights": (
-        "--weights",
-        "DIR",
-        "The directory of the local embedder's weights, if they are not found.",
-    ),
-    "global_writes": (
-        "--global-writes",
-        "MODE",
-        "What happens to memories that are not about a person: propose, or auto.",
-    ),
+    "weights": ("DIR", "The directory of the local embedder's weights, if they are not found."),
+    "global_writes": ("MODE", "What happens to memories that are not about a person: propose, or auto."),
     "global_kinds": (
-        "--global-kinds",
         "KIND,…",
         "The kinds --global-writes auto makes global, menu=3 if three users say so; default hours,location.",
     ),
     "fusion": (
-        "--fusion",
         "NAME",
         "How channels are fused into one ranking: blend, rrf, or a .json file that `echoic tune` wrote.",
     ),
     "shares": (
-        "--shares",
         "READER=NAME,…",
         "Deployments whose global memories another can read, as acme=kb,more;shop=kb. Default: none.",
     ),
-    "assurance": (
-        "--assurance",
-        "TABLE",
-        "What callers of each level may be told, as attested=sensitive,device=open.",
-    ),
+    "assurance": ("TABLE", "What callers of each level may be told, as attested=sensitive,device=open."),
     "keep_for": (
-        "--keep-for",
         "KIND=DAYS,…",
         "How long conversations and memories are kept, as conversations=90,acme:memories=30.",
     ),
     "keep_secrets": (
-        "--keep-secrets",
         "",
         "Store card numbers, passwords, PINs and codes word for word; by default they are masked.",
     ),
     "keep_instructions": (
-        "--keep-instructions",
         "",
         "Store memories that are instructions to the model, quoted; by default they are refused.",
     ),
     "third_parties": (
-        "--third-parties",
         "RULE",
         "What is stored about other people: keep, adults (nothing about children), or drop.",
     ),
     "compliance": (
-        "--compliance",
         "DIR",
         "The folder listing a store's erasures, for backups. Default: beside a SQLite file or folder store.",
     ),
-    "audit": ("--audit", "", "Log every access in the compliance folder, without content (docs/audit.md)."),
-    "json": ("--json", "", "Print one JSON document, also for an error."),
-    "quiet": ("--quiet", "", "Print only errors on stderr."),
-    "debug": ("--debug", "", "Print the traceback of an error."),
+    "audit": ("", "Log every access in the compliance folder, without content (docs/audit.md)."),
+    "json": ("", "Print one JSON document, also for an error."),
+    "quiet": ("", "Print only errors on stderr."),
+    "debug": ("", "Print the traceback of an error."),
 }
+"""By setting, the word for its value, empty for a flag, and what the option does."""
 _TYPES: dict[str, Any] = {
     "weights": click.Path(path_type=Path),
     "compliance": click.Path(path_type=Path),
@@ -140,7 +112,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
     defaults = Settings()
     return [
         click.Option(
-            [flag],
+            [f"--{name.replace('_', '-')}"],
             metavar=metavar or None,
             is_flag=not metavar,
             type=_TYPES.get(name),
@@ -154,7 +126,7 @@ def global_options(*, hidden: bool) -> list[click.Option]:
             expose_value=False,
             callback=partial(_note, name),
         )
-        for name, (flag, metavar, text) in _WORDS.items()
+        for name, (metavar, text) in _WORDS.items()
     ]
 
 

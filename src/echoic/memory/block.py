@@ -14,7 +14,6 @@ from echoic.memory.profile import profile_and_sources
 from echoic.memory.recall import Deadline, SearchOptions
 from echoic.memory.records import TURN, recalled_turn
 from echoic.memory.service_context import Parts
-from echoic.memory.sharing import LESSON
 from echoic.prompt.answer import Around, Packed
 from echoic.prompt.answer import pack as pack_answer
 from echoic.prompt.block import (
@@ -139,14 +138,7 @@ class BlockMaker:
     async def _experience(self, agent: str | None) -> Experience:
         if agent is None:
             return Experience(agent="")
-        everyone = self._user.scope.everyone
-        learned = AgentExperience(
-            self._parts.store,
-            everyone,
-            agent,
-            teachers=self._parts.global_kinds.get(LESSON),
-            clock=self._parts.clock,
-        )
+        learned = AgentExperience(self._parts, self._user.scope.everyone, agent)
         return await learned.seen_by(self._user.scope)
 
     async def _heard_by(

@@ -6,19 +6,17 @@ Secrets are masked, as in every write. Callers of this module must check that th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Final
 
 from echoic.errors import InvalidInput, NotKept, QuotaExceeded, WriteConflict, brief
-from echoic.memory.background import Background
 from echoic.memory.concurrency import until_written
 from echoic.memory.consent import from_what_is_kept
 from echoic.memory.proposals import Decided, Decision, decider, is_decided, others_ended, put_decision
 from echoic.memory.records import MEMORY, Ledger, memory_of, scan_all
-from echoic.memory.write_filter import WriteFilter
-from echoic.stores.base import Change, Drop, Put, Record, Store
+from echoic.memory.service_context import Parts
+from echoic.stores.base import Change, Drop, Put, Record
 from echoic.types import Category, Memory, Scope, checked_category, checked_name, checked_text
 
 _AT_ONCE: Final = 100
@@ -62,20 +60,8 @@ class _Written:
 class GlobalFacts:
     """The global facts of one deployment."""
 
-    def __init__(
-        self,
-        store: Store,
-        everyone: Scope,
-        clock: Callable[[], datetime],
-        *,
-        write_filter: WriteFilter,
-        background: Background,
-    ) -> None:
-        self._store = store
-        self._everyone = everyone
-        self._clock = clock
-        self._write_filter = write_filter
-        self._background = background
+    def __init__(self, parts: Parts, everyone: Scope) -> None:
+        self._parts, self._store, self._everyone = parts, parts.store, everyone
 
     async def list(self) -> Sequence[Memory]:
         """All global facts of the deployment, oldest first, whoever wrote them."""
@@ -171,10 +157,10 @@ class GlobalFacts:
             category=checked_category(fact.category),
             context=context if context is None else checked_text(context, "context"),
             visibility="global",
-            valid_from=self._clock(),
+            valid_from=self._parts.clock(),
             reason="operator",
         )
-        return self._write_filter.memory(self._everyone, memory)
+        return self._parts.write_filter.memory(self._everyone, memory)
 
     async def _write(self, wanted: Sequence[Memory], by: str) -> _Written:
         async def attempt() -> _Written:
@@ -200,7 +186,7 @@ class GlobalFacts:
             return written
 
         written = await until_written(attempt, "global facts")
-        self._background.poke()
+        self._parts.background.poke()
         return written
 
     async def _withdraw(self, name: str, by: str) -> Memory:
@@ -247,7 +233,9 @@ class GlobalFacts:
 
     def _noted(self, what: Decided, memory: Memory, by: str) -> Put:
         return put_decision(
-            Decision(what=what, of="fact", key=memory.key or "", text=memory.text, by=by, at=self._clock())
+            Decision(
+                what=what, of="fact", key=memory.key or "", text=memory.text, by=by, at=self._parts.clock()
+            )
         )
 
 

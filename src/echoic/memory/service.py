@@ -25,7 +25,7 @@ from echoic.memory.recall import Recaller, Shares
 from echoic.memory.records import index
 from echoic.memory.retention import Retention, rules_from
 from echoic.memory.service_context import GlobalWrites, Parts
-from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, LESSON, Classifier, checked_kinds
+from echoic.memory.sharing import DEFAULT_GLOBAL_KINDS, Classifier, checked_kinds
 from echoic.memory.telemetry import ObservedEmbedder, Telemetry
 from echoic.memory.user import UserMemory
 from echoic.memory.write_filter import Instructions, Secrets, WriteFilter
@@ -405,14 +405,7 @@ class MemoryService:
         """The global facts of a deployment, to write, list and withdraw. For operators."""
         from echoic.memory.global_facts import GlobalFacts
 
-        parts = self._parts
-        return GlobalFacts(
-            parts.store,
-            _scope(deployment, None),
-            parts.clock,
-            write_filter=parts.write_filter,
-            background=parts.background,
-        )
+        return GlobalFacts(self._parts, _scope(deployment, None))
 
     def revocations(self, deployment: str = "default") -> Revocations:
         """The revoked tokens of a deployment. For code that issues tokens."""
@@ -435,15 +428,7 @@ class MemoryService:
         """
         from echoic.memory.experience import AgentExperience
 
-        everyone = _scope(deployment, None)
-        return AgentExperience(
-            self._parts.store,
-            everyone,
-            agent,
-            teachers=self._parts.global_kinds.get(LESSON),
-            words=words,
-            clock=self._parts.clock,
-        )
+        return AgentExperience(self._parts, _scope(deployment, None), agent, words=words)
 
     async def agents_with_lessons(self, deployment: str = "default") -> list[str]:
         """The agents that have lessons from this deployment's users. For operators."""

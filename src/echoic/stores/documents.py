@@ -18,7 +18,7 @@ import base64
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
 from weakref import WeakValueDictionary
@@ -33,13 +33,12 @@ from echoic.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from echoic.partition import SEGMENT_ROWS, Partition
+from echoic.partition import SEGMENT_ROWS
 from echoic.stores.apply import begins
 from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     Attach,
     Change,
-    Drop,
     Erasable,
     Erased,
     Index,
@@ -51,7 +50,7 @@ from echoic.stores.base import (
     not_open,
 )
 from echoic.stores.files.document import json_of
-from echoic.stores.scope_state import Clock, HeldScope, ScopeCache, Staged
+from echoic.stores.scope_state import Clock, HeldReads, HeldScope, ScopeCache, Staged
 from echoic.types import EmbeddingSpec, Scope
 
 Json = dict[str, Any]
@@ -197,7 +196,7 @@ class _ScopeDocument:
         return 2 * partition + 6 * sum(len(text) for _, text in self.parts.values()) + 2048
 
 
-class DocumentStore:
+class DocumentStore(HeldReads):
     """A `Store` kept in `Documents`.
 
     Args:
@@ -233,18 +232,6 @@ class DocumentStore:
         async with self._using():
             if changes:
                 await self._write(scope, changes)
-
-    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
-        return (await self._looked(scope)).read(kind, ids)
-
-    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
-        return (await self._looked(scope)).at(rows)
-
-    async def scan(self, scope: Scope, kind: str, **page: Any) -> list[Record]:
-        return (await self._looked(scope)).scan(kind, **page)
-
-    async def load(self, scope: Scope) -> Partition:
-        return (await self._looked(scope)).partition
 
     async def waiting(self, limit: int) -> list[Waiting]:
         async with self._using():
@@ -315,9 +302,9 @@ class DocumentStore:
                 "writable": written and gone,
             }
 
-    async def _looked(self, scope: Scope) -> HeldScope:
+    async def _ask(self, scope: Scope, question: Callable[[HeldScope], T]) -> T:
         async with self._using():
-            return (await self._current(scope))[1]
+            return question((await self._current(scope))[1])
 
     async def _current(self, scope: Scope) -> tuple[_ScopeDocument, HeldScope]:
         """The scope with its documents as they are now."""
@@ -371,19 +358,11 @@ class DocumentStore:
         held = place.held or HeldScope(scope, self._index, self._spec.dimensions, self._clock)
         kept = [(int(seq), one) for text in texts for seq, one in parsed(text).items()]
         kept.sort(key=lambda item: item[0])
-        records = [record_of(seq, one) for seq, one in kept]
-        entries = {}
-        for record in records:
-            if record.seq < FIRST_UNSEARCHABLE and held.records.get((record.kind, record.id)) != record:
-                entry = self._index(record)
-                if entry is not None:
-                    entries[record.seq] = entry
         ours = head["model"] == [self._spec.model, self._spec.dimensions]
         since = {seq: one["since"] for seq, one in kept if "since" in one}
         self._clock.not_before(max(since.values(), default=0))
         held.restore(
-            records,
-            entries=entries,
+            [record_of(seq, one) for seq, one in kept],
             since=since,
             vectors={seq: vector_of(one) for seq, one in kept if ours and "vector" in one},
             counters=(head["next"][0], head["next"][1]),
@@ -500,9 +479,7 @@ class DocumentStore:
                     if changes is not None:
                         raise
                     place, held = await self._left(scope)  # what is lost keeps nobody from being forgotten
-                wanted = changes
-                if wanted is None:
-                    wanted = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
+                wanted = held.drops() if changes is None else changes
                 gone, rewritten = held.erasing(wanted)
                 vectors = held.embedded([*gone, *(old for old, _ in rewritten)])
                 staged = held.stage(wanted)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
-from echoic.partition import Partition
 from echoic.stores.base import (
     LISTED,
     Change,
-    Drop,
     Erasable,
     Erased,
     Index,
@@ -21,11 +19,13 @@ from echoic.stores.base import (
     check_model,
     not_open,
 )
-from echoic.stores.scope_state import HeldScope, Listings, Queue, Staged
+from echoic.stores.scope_state import HeldReads, HeldScope, Listings, Queue, Staged
 from echoic.types import EmbeddingSpec, Scope
 
+T = TypeVar("T")
 
-class InMemoryStore:
+
+class InMemoryStore(HeldReads):
     """A store for tests and trials. `aclose` keeps the contents, so that a test can open it again."""
 
     def __init__(self) -> None:
@@ -52,21 +52,8 @@ class InMemoryStore:
         if any(isinstance(change, Put) for change in changes):
             self._scopes[scope] = held
 
-    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
-        held = self._held(scope)
-        return held.read(kind, ids) if held else []
-
-    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
-        held = self._held(scope)
-        return held.at(rows) if held else []
-
-    async def scan(self, scope: Scope, kind: str, **page: Any) -> list[Record]:
-        held = self._held(scope)
-        return held.scan(kind, **page) if held else []
-
-    async def load(self, scope: Scope) -> Partition:
-        held = self._held(scope)
-        return held.partition if held else Partition(self._opened()[0].dimensions)
+    async def _ask(self, scope: Scope, question: Callable[[HeldScope], T]) -> T:
+        return question(self._held(scope) or self._new(scope))
 
     async def waiting(self, limit: int) -> list[Waiting]:
         self._opened()
@@ -76,8 +63,7 @@ class InMemoryStore:
         held = self._held(scope)
         if held is None:
             return Erased(verified=True)
-        if changes is None:
-            changes = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
+        changes = held.drops() if changes is None else changes
         gone, rewritten = held.erasing(changes)
         vectors = held.embedded([*gone, *(old for old, _ in rewritten)])
         # also empty a dropped scope: a caller may hold its partition

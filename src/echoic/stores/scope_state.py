@@ -1,13 +1,15 @@
 """One scope held in memory, shared by the in-memory, files and document stores; and a cache of scopes.
 
 A scope knows nothing of files or of other scopes, and is not thread-safe: its holder is responsible.
-`Listings` finds the conversations of all users for stores without an index in a database.
+`HeldReads` answers the reads of these stores. `Listings` finds the conversations of all users for stores
+without an index in a database.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,6 +39,8 @@ from echoic.stores.base import (
     Wanted,
 )
 from echoic.types import Scope
+
+T = TypeVar("T")
 
 
 class WaitingText(NamedTuple):
@@ -230,19 +234,25 @@ class HeldScope:
 
     def restore(
         self,
-        records: Iterable[Record],
+        records: Sequence[Record],
         *,
-        entries: Mapping[int, Entry],
+        index: Index | None = None,
         since: Mapping[int, int],
         vectors: Mapping[int, tuple[bytes, NDArray[np.float32], bytes | None]],
         counters: tuple[int, int],
     ) -> None:
         """Replace the records by exactly these; unchanged ones stay as they are.
 
-        By row, `entries` has the index entry of each new or changed one, `since` when it began to wait, and
-        `vectors` the digest of a text, its vector and word pieces, ignored for another text. `counters` are
-        the next row and seq.
+        By row, `since` has when it began to wait, and `vectors` the digest of a text, its vector and word
+        pieces, ignored for another text. `counters` are the next row and seq. `index` indexes the new and
+        changed records in place of the scope's own, to raise errors of its own; then nothing has changed.
         """
+        index = self._index if index is None else index
+        entries = {
+            record.seq: index(record)
+            for record in records
+            if record.seq < FIRST_UNSEARCHABLE and self.records.get((record.kind, record.id)) != record
+        }
         touched: set[int] = set()
         kept = {(record.kind, record.id): record for record in records}
         for name, old in list(self.records.items()):
@@ -370,6 +380,10 @@ class HeldScope:
             self._queue(row)
         return len(self.texts)
 
+    def drops(self) -> list[Drop]:
+        """The changes that destroy every record."""
+        return [Drop(kind=record.kind, id=record.id) for record in self.records.values()]
+
     def erasing(self, changes: Sequence[Erasable]) -> tuple[list[Record], list[tuple[Record, Record]]]:
         """The records that `changes` destroy, and those they rewrite, each with its new state."""
         names = dict.fromkeys(map(name_of, changes))
@@ -394,6 +408,26 @@ class HeldScope:
     def kinds(records: Iterable[Record]) -> dict[str, int]:
         """How many of each kind."""
         return dict(Counter(record.kind for record in records))
+
+
+class HeldReads(ABC):
+    """The reads of a `Store` that holds a scope in memory while it is used."""
+
+    @abstractmethod
+    async def _ask(self, scope: Scope, question: Callable[[HeldScope], T]) -> T:
+        """The answer to `question` from the scope as it is now."""
+
+    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
+        return await self._ask(scope, lambda held: held.read(kind, ids))
+
+    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
+        return await self._ask(scope, lambda held: held.at(rows))
+
+    async def scan(self, scope: Scope, kind: str, **page: Any) -> list[Record]:
+        return await self._ask(scope, lambda held: held.scan(kind, **page))
+
+    async def load(self, scope: Scope) -> Partition:
+        return await self._ask(scope, lambda held: held.partition)
 
 
 def text_digest(text: str) -> bytes:

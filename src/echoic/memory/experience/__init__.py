@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, Final
 
 from echoic.english.lexicon import COMMON
@@ -24,6 +23,8 @@ from echoic.memory.consent import keeps_nothing
 from echoic.memory.extraction.known_facts import same_words
 from echoic.memory.proposals import Decided, Decision, decider, put_decision
 from echoic.memory.records import EXPERIENCE, MEMORY, memory_id, memory_of, scan_all
+from echoic.memory.service_context import Parts
+from echoic.memory.sharing import LESSON
 from echoic.memory.sharing.gate import contacts, hides_something, holds_secret
 from echoic.memory.sharing.person_names import (
     LISTS,
@@ -89,26 +90,17 @@ class _StoredLesson:
 class AgentExperience:
     """The lessons of one agent in one deployment. Created by `MemoryService.experience`.
 
-    `teachers` makes a lesson take effect without an operator once so many users taught it: then callers can
-    teach the agent. `words` are ordinary words of the deployment's trade that lessons may use.
+    If lessons are among the service's `global_kinds`, one takes effect without an operator once enough users
+    taught it: then callers can teach the agent. `words` are ordinary words of the deployment's trade that
+    lessons may use.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        everyone: Scope,
-        agent: str,
-        *,
-        teachers: int | None,
-        clock: Callable[[], datetime],
-        words: Collection[str] = (),
-    ) -> None:
+    def __init__(self, parts: Parts, everyone: Scope, agent: str, *, words: Collection[str] = ()) -> None:
         if isinstance(words, str):  # otherwise each letter would count as a word
             raise InvalidInput("words must be several texts, not one: put it into a list")
-        self._store = store
-        self._everyone = everyone
-        self._teachers = teachers
-        self._clock = clock
+        self._store, self._clock, self._everyone = parts.store, parts.clock, everyone
+        self._teachers = parts.global_kinds.get(LESSON)
+        """How many users' teaching makes a lesson take effect without an operator; None: no number does."""
         self._words = frozenset(word for text in words for word in cut(text))
         self.agent = checked_name(agent, "agent")
 

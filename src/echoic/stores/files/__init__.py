@@ -21,7 +21,6 @@ from typing import Any, Literal, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from echoic.errors import InvalidInput, StoreCorrupt, StoreTooNew, StoreUnavailable
-from echoic.partition import Partition
 from echoic.stores.base import (
     LISTED,
     Change,
@@ -36,7 +35,7 @@ from echoic.stores.base import (
 )
 from echoic.stores.files.folder import LAYOUTS, FileState, Folder, Register
 from echoic.stores.files.scope import ScopeFiles
-from echoic.stores.scope_state import HeldScope, ScopeCache
+from echoic.stores.scope_state import HeldReads, HeldScope, ScopeCache
 from echoic.types import EmbeddingSpec, Scope
 
 T = TypeVar("T")
@@ -55,19 +54,7 @@ class _ThreadRunner(Protocol):
     def __call__(self, work: Callable[[], T]) -> asyncio.Future[T]: ...
 
 
-class _ScopeQueue:
-    """One scope's files and the lock for writing them: tasks wait for it, so that no thread has to."""
-
-    def __init__(self, files: ScopeFiles) -> None:
-        self.files = files
-        self.turn = asyncio.Lock()
-
-    @property
-    def nbytes(self) -> int:
-        return self.files.nbytes
-
-
-class FilesStore:
+class FilesStore(HeldReads):
     """Memory in a folder, one file for each user.
 
     `erase` overwrites the user's file, its vectors and leftovers of a crash with zeros, syncs and removes
@@ -99,8 +86,8 @@ class FilesStore:
         self._pool: ThreadPoolExecutor | None = None
         self._spec = EmbeddingSpec("", 0)
         self._index: Index | None = None
-        self._places: WeakValueDictionary[Scope, _ScopeQueue] = WeakValueDictionary()
-        self._cache: ScopeCache[_ScopeQueue] = ScopeCache(cache_bytes, least=1)
+        self._places: WeakValueDictionary[Scope, ScopeFiles] = WeakValueDictionary()
+        self._cache: ScopeCache[ScopeFiles] = ScopeCache(cache_bytes, least=1)
         self._opening = asyncio.Lock()
         self._uses = Uses()
 
@@ -125,19 +112,7 @@ class FilesStore:
         async with self._at(scope) as (place, run):
             if changes:
                 async with place.turn:
-                    await run(lambda: place.files.write(changes))
-
-    async def read(self, scope: Scope, kind: str, ids: Sequence[str]) -> list[Record]:
-        return await self._ask(scope, lambda held: held.read(kind, ids))
-
-    async def rows(self, scope: Scope, rows: Sequence[int]) -> list[Record]:
-        return await self._ask(scope, lambda held: held.at(rows))
-
-    async def scan(self, scope: Scope, kind: str, **page: Any) -> list[Record]:
-        return await self._ask(scope, lambda held: held.scan(kind, **page))
-
-    async def load(self, scope: Scope) -> Partition:
-        return await self._ask(scope, lambda held: held.partition)
+                    await run(lambda: place.write(changes))
 
     async def waiting(self, limit: int) -> list[Waiting]:
         found: list[tuple[int, Waiting]] = []
@@ -162,7 +137,7 @@ class FilesStore:
 
     async def erase(self, scope: Scope, changes: Sequence[Erasable] | None = None) -> Erased:
         async with self._at(scope) as (place, run), place.turn:
-            return await run(lambda: place.files.erase(changes))
+            return await run(lambda: place.erase(changes))
 
     async def scopes(self, deployment: str | None = None) -> list[Scope]:
         async with self._using() as run:
@@ -187,7 +162,7 @@ class FilesStore:
             for known in await run(self._register.all):
                 if known.scope is not None and known.failure is None:
                     async with self._at(known.scope) as (place, _), place.turn:
-                        await run(place.files.drop_vectors)
+                        await run(place.drop_vectors)
                     waiting += await self._ask(known.scope, lambda held: len(held.queue))
         return waiting
 
@@ -228,13 +203,13 @@ class FilesStore:
     async def _waiting(self, scope: Scope, limit: int) -> list[tuple[int, Waiting]]:
         async with self._at(scope) as (place, run):
             try:
-                return await run(lambda: place.files.waiting(limit))
+                return await run(lambda: place.waiting(limit))
             except (StoreCorrupt, StoreTooNew):  # its user gets an error, and `check` reports it
                 return []
 
     async def _ask(self, scope: Scope, question: Callable[[HeldScope], T]) -> T:
         async with self._at(scope) as (place, run):
-            return await run(lambda: place.files.ask(question))
+            return await run(lambda: place.ask(question))
 
     @contextlib.asynccontextmanager
     async def _using(self) -> AsyncIterator[_ThreadRunner]:
@@ -247,7 +222,7 @@ class FilesStore:
             yield functools.partial(loop.run_in_executor, pool)
 
     @contextlib.asynccontextmanager
-    async def _at(self, scope: Scope) -> AsyncIterator[tuple[_ScopeQueue, _ThreadRunner]]:
+    async def _at(self, scope: Scope) -> AsyncIterator[tuple[ScopeFiles, _ThreadRunner]]:
         async with self._using() as run:
             while (place := self._places.get(scope)) is None:
                 index, spec = self._index, self._spec
@@ -256,7 +231,7 @@ class FilesStore:
                     functools.partial(ScopeFiles, self._folder, self._register, scope, spec, index)
                 )
                 if spec is self._spec:  # not replaced by a reindex meanwhile
-                    place = self._places.setdefault(scope, _ScopeQueue(files))
+                    place = self._places.setdefault(scope, files)
                     break
             try:
                 yield place, run

@@ -8,6 +8,7 @@ between loses none that an acknowledged write depends on.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import threading
@@ -26,7 +27,6 @@ from echoic.stores.base import (
     FIRST_UNSEARCHABLE,
     Attach,
     Change,
-    Drop,
     Erasable,
     Erased,
     Index,
@@ -54,6 +54,8 @@ class ScopeFiles:
         self, folder: Folder, register: Register, scope: Scope, spec: EmbeddingSpec, index: Index
     ) -> None:
         self.scope = scope
+        self.turn = asyncio.Lock()
+        """Held while its files are written: tasks wait for it, so that no thread has to."""
         self._register = register
         self.nbytes = 0
         """Approximate memory it takes."""
@@ -140,8 +142,7 @@ class ScopeFiles:
 
     def _erase(self, held: HeldScope, changes: Sequence[Erasable] | None) -> Erased:
         everything = changes is None
-        if changes is None:
-            changes = [Drop(kind=record.kind, id=record.id) for record in held.records.values()]
+        changes = held.drops() if changes is None else changes
         staged = held.stage(changes)
         gone, rewritten = held.erasing(changes)
         old = [*gone, *(record for record, _ in rewritten)]
@@ -226,7 +227,7 @@ class ScopeFiles:
         self._folder.clock.not_before(max((item.since for item in items), default=0))
         held.restore(
             [item.record for item in items],
-            entries=self._entries([item.record for item in items], held),
+            index=self._indexed,
             since={item.record.seq: item.since for item in items},
             vectors=stored,
             counters=(header.next_row, header.next_other) if header else (0, FIRST_UNSEARCHABLE),
@@ -246,19 +247,13 @@ class ScopeFiles:
             with self._held.partition.lock:  # data that readers derived
                 self.nbytes = 2 * self._held.partition.nbytes + 6 * size
 
-    def _entries(self, records: Sequence[Record], held: HeldScope) -> dict[int, Entry]:
-        """The index entries of records that are not cached in their current state."""
-        entries = {}
-        for record in records:
-            if record.seq < FIRST_UNSEARCHABLE and held.records.get((record.kind, record.id)) != record:
-                try:
-                    entry = self._index(record)
-                except (KeyError, TypeError, ValueError, AttributeError, StoreCorrupt) as error:
-                    what = f"{record.kind} {brief(record.id)} is not complete ({type(error).__name__})"
-                    raise DocumentOrigin(self.path, 0).corrupt(what) from error
-                if entry is not None:
-                    entries[record.seq] = entry
-        return entries
+    def _indexed(self, record: Record) -> Entry | None:
+        """How a record is found; raises StoreCorrupt with the name of the file if it is not complete."""
+        try:
+            return self._index(record)
+        except (KeyError, TypeError, ValueError, AttributeError, StoreCorrupt) as error:
+            what = f"{record.kind} {brief(record.id)} is not complete ({type(error).__name__})"
+            raise DocumentOrigin(self.path, 0).corrupt(what) from error
 
     def _check_vectors(self, attaches: Sequence[Attach]) -> None:
         for attach in attaches:

@@ -49,6 +49,9 @@ Clock = Callable[[], int]
 """Nanoseconds since 1970, never the same twice."""
 WITHOUT_VECTORS = dict.fromkeys(VECTOR_FIELDS, 0)
 """A projection: a record without its vector."""
+ROWS = 32 * SEGMENT_ROWS
+"""Rows that are indexed again in a transaction: well within the minute that a server allows."""
+_DERIVED = ("entryText", "isPast")
 
 
 async def claim(
@@ -224,6 +227,54 @@ class MongoScopeChanges(Changing):
             kept.set(embedding=packed(vector))
             self._segment(record.seq).attach(slot, vector)
 
+    async def index_again(self, first: int, *, waits_since: int | None) -> None:
+        """Index the words of `ROWS` rows from `first` on again.
+
+        With `waits_since`, remove their vectors: those records are pending since then.
+        """
+        numbers = {"$gte": first // SEGMENT_ROWS, "$lt": (first + ROWS) // SEGMENT_ROWS}
+        query = {**self._scope, "number": numbers}
+        stored = self._collections.segments.find(query, {"number": 1}, session=self._session)
+        # including segments that are empty now
+        self._segments = {document["number"]: Segment() async for document in stored}
+        self._touched.update(self._segments)
+        rows = {**self._scope, "seq": {"$gte": first, "$lt": first + ROWS}}
+        records, updates = self._collections.records, list[UpdateOne]()
+        async for document in records.find(rows, WITHOUT_VECTORS, session=self._session):
+            record = record_of(document)
+            entry = self._index(record)
+            if entry is None:
+                continue
+            segment = self._segment(record.seq)
+            segment.put(record.seq % SEGMENT_ROWS, entry)
+            if waits_since is None and "waitsSince" not in document:
+                segment.rows["flags"][record.seq % SEGMENT_ROWS] |= Flag.EMBEDDED
+            fields = fields_of(record, entry)
+            derived = {name: fields[name] for name in _DERIVED if name in fields}
+            if derived != {name: document[name] for name in _DERIVED if name in document}:
+                gone = [name for name in _DERIVED if name not in derived]
+                update: Document = {"$set": derived, **({"$unset": dict.fromkeys(gone, "")} if gone else {})}
+                updates.append(UpdateOne({"_id": document["_id"]}, update))
+        if updates:
+            await records.bulk_write(updates, session=self._session)
+        if waits_since is not None:
+            await records.update_many(
+                {**rows, "waitsSince": {"$exists": False}},
+                {"$unset": dict.fromkeys(VECTOR_FIELDS, ""), "$set": {"waitsSince": waits_since}},
+                session=self._session,
+            )
+        await self._write_segments()
+
+    async def _write_segments(self) -> None:
+        now, writes = moment(self._clock()), list[UpdateOne]()
+        for number in sorted(self._touched):
+            # keep an emptied segment without words: processes that loaded it must see that it is empty
+            words = Binary(self._segments[number].to_bytes())
+            fields = {"version": self._version, "words": words, "changedAt": now}
+            writes.append(UpdateOne({**self._scope, "number": number}, {"$set": fields}, upsert=True))
+        if writes:
+            await self._collections.segments.bulk_write(writes, session=self._session)
+
     async def finish(self) -> None:
         """Write the records and segments that changed, and the scope's counters."""
         operations: list[Any] = [DeleteOne({"_id": place}) for place in self._gone]
@@ -231,28 +282,11 @@ class MongoScopeChanges(Changing):
         operations += [operation for operation in written if operation is not None]
         if operations:  # in order: a reused id is free by then
             await self._collections.records.bulk_write(operations, session=self._session)
-        if self._touched:
-            now = moment(self._clock())
-            writes = [
-                _segment_write(self._scope, number, self._segments[number], self._version, now)
-                for number in sorted(self._touched)
-            ]
-            await self._collections.segments.bulk_write(writes, session=self._session)
+        await self._write_segments()
         counters = {"nextRow": self._next_row, "nextOther": self._next_other, "records": self._count}
         await self._collections.scopes.update_one(
             {"_id": self._scope}, {"$set": counters}, session=self._session
         )
-
-
-def _segment_write(own: Document, number: int, segment: Segment, version: int, now: datetime) -> UpdateOne:
-    # keep an emptied segment without words: processes that loaded it must see that it is empty
-    fields = {"version": version, "words": Binary(segment.to_bytes()), "changedAt": now}
-    return UpdateOne({**own, "number": number}, {"$set": fields}, upsert=True)
-
-
-ROWS = 32 * SEGMENT_ROWS
-"""Rows per transaction: well within the minute that a server allows."""
-_DERIVED = ("entryText", "isPast")
 
 
 async def index_again(
@@ -291,15 +325,8 @@ async def _scope_again(
             found = await claim(connection.collections, session, scope, begin=None)
             if found is None:
                 return True  # erased meanwhile
-            await _rows_again(
-                connection.collections,
-                session,
-                found,
-                first,
-                index=index,
-                clock=clock,
-                waits_since=since if detach else None,
-            )
+            changes = MongoScopeChanges(connection.collections, session, found, index, clock)
+            await changes.index_again(first, waits_since=since if detach else None)
             if found["nextRow"] > first + ROWS:
                 return False
             await connection.collections.scopes.update_one(
@@ -309,56 +336,6 @@ async def _scope_again(
 
         done = await connection.transact(work)
         first += ROWS
-
-
-async def _rows_again(
-    collections: Collections,
-    session: Session,
-    head: Document,
-    first: int,
-    *,
-    index: Index,
-    clock: Clock,
-    waits_since: int | None,
-) -> None:
-    """Index the words of `ROWS` rows of a scope from `first` on again, in a transaction.
-
-    With `waits_since`, remove their vectors: those records are pending since then.
-    """
-    own = dict(head["_id"])
-    numbers = {"$gte": first // SEGMENT_ROWS, "$lt": (first + ROWS) // SEGMENT_ROWS}
-    stored = collections.segments.find({**own, "number": numbers}, {"number": 1}, session=session)
-    # including segments that are empty now
-    segments = {document["number"]: Segment() async for document in stored}
-    rows = {**own, "seq": {"$gte": first, "$lt": first + ROWS}}
-    updates: list[UpdateOne] = []
-    async for document in collections.records.find(rows, WITHOUT_VECTORS, session=session):
-        record = record_of(document)
-        entry = index(record)
-        if entry is None:
-            continue
-        segment = segments.setdefault(record.seq // SEGMENT_ROWS, Segment())
-        segment.put(record.seq % SEGMENT_ROWS, entry)
-        if waits_since is None and "waitsSince" not in document:
-            segment.rows["flags"][record.seq % SEGMENT_ROWS] |= Flag.EMBEDDED
-        fields = fields_of(record, entry)
-        derived = {name: fields[name] for name in _DERIVED if name in fields}
-        if derived != {name: document[name] for name in _DERIVED if name in document}:
-            gone = [name for name in _DERIVED if name not in derived]
-            update: Document = {"$set": derived, **({"$unset": dict.fromkeys(gone, "")} if gone else {})}
-            updates.append(UpdateOne({"_id": document["_id"]}, update))
-    if updates:
-        await collections.records.bulk_write(updates, session=session)
-    if waits_since is not None:
-        await collections.records.update_many(
-            {**rows, "waitsSince": {"$exists": False}},
-            {"$unset": dict.fromkeys(VECTOR_FIELDS, ""), "$set": {"waitsSince": waits_since}},
-            session=session,
-        )
-    now = moment(clock())
-    writes = [_segment_write(own, n, segments[n], head["version"], now) for n in sorted(segments)]
-    if writes:
-        await collections.segments.bulk_write(writes, session=session)
 
 
 THEIR_MODEL = "voyage-3.5-lite"

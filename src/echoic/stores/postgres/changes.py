@@ -154,21 +154,6 @@ class PostgresScopeChanges(Changing):
         self.model = ""
         """The model of the stored vectors."""
 
-    @classmethod
-    def of_segments(
-        cls,
-        connection: Connection,
-        names: Names,
-        index: Index,
-        scope: tuple[int, int, int, int],
-        segments: dict[int, Segment],
-    ) -> PostgresScopeChanges:
-        """Changes to `segments` of a locked scope: its number, new version, next row and next other."""
-        changes = cls(connection, names, index)
-        changes.number, changes.version, changes._next_row, changes._next_other = scope
-        changes._segments = segments
-        return changes
-
     async def begin(self, scope: Scope, changes: Sequence[Change]) -> bool:
         """Lock the scope and read what `changes` touch; False if it does not exist and stays so."""
         whose = (scope.deployment, scope.user or "")
@@ -240,9 +225,18 @@ class PostgresScopeChanges(Changing):
         row.bare = row.bare or not attach.tokens
         self._segment(old.seq).rows["flags"][old.seq % SEGMENT_ROWS] |= Flag.EMBEDDED
 
-    def index_again(self, records: Iterable[Record], *, detach: bool) -> None:
-        """Index the words of `records` again; with `detach`, remove their vectors too."""
-        for record in records:
+    async def index_again(self, scope: Sequence[int], first: int, *, detach: bool) -> None:
+        """Index `_AT_ONCE` rows of a locked scope from `first` on again; with `detach`, remove their vectors.
+
+        `scope`: its number, new version, next row and next other.
+        """
+        self.number, self.version, self._next_row, self._next_other = scope
+        end = min(first + _AT_ONCE, FIRST_UNSEARCHABLE)
+        numbers = (first // SEGMENT_ROWS, end // SEGMENT_ROWS)
+        words = await self._connection.fetch(self._names.sql(_WORDS), self.number, *numbers)
+        self._segments = {number: Segment.from_bytes(data) for number, data in words}
+        rows = await self._connection.fetch(self._names.sql(_ROWS), self.number, first, end)
+        for record in map(record_of, rows):
             entry = self._index(record)
             if entry is None:
                 continue
@@ -252,6 +246,7 @@ class PostgresScopeChanges(Changing):
             row.entry, row.bare = entry, detach
             if not segment.rows[slot]["flags"] & Flag.EMBEDDED:
                 row.waits = True
+        await self.finish()
 
     def _row(self, seq: int) -> _Row:
         return self._rows.setdefault(seq, _Row())
@@ -347,19 +342,7 @@ async def index_again(connection: Connection, names: Names, index: Index, model:
             await connection.execute(names.sql(statement), timeout=SLOW_S)
     for row in await connection.fetch(names.sql(_ALL), timeout=SLOW_S):
         for first in range(0, row["next_row"], _AT_ONCE):
-            await _again(connection, names, index, row, first, detach=model is not None)
+            changes = PostgresScopeChanges(connection, names, index)
+            await changes.index_again(row, first, detach=model is not None)
     count: int = await connection.fetchval(names.sql("select count(*) from {s}.pending"), timeout=SLOW_S)
     return count
-
-
-async def _again(
-    connection: Connection, names: Names, index: Index, scope: Any, first: int, *, detach: bool
-) -> None:
-    end = min(first + _AT_ONCE, FIRST_UNSEARCHABLE)
-    numbers = (first // SEGMENT_ROWS, end // SEGMENT_ROWS)
-    words = await connection.fetch(names.sql(_WORDS), scope["id"], *numbers)
-    rows = await connection.fetch(names.sql(_ROWS), scope["id"], first, end)
-    segments = {number: Segment.from_bytes(data) for number, data in words}
-    changes = PostgresScopeChanges.of_segments(connection, names, index, tuple(scope), segments)
-    changes.index_again((record_of(row) for row in rows), detach=detach)
-    await changes.finish()
