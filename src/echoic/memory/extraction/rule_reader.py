@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
+from echoic.english.facts import answered
 from echoic.english.sentences import completed
 from echoic.english.slots import INFERRED, rivals
 from echoic.memory.concurrency import until_written
@@ -128,7 +129,7 @@ def _told(asked: str, turn: Turn, *, of_another: bool) -> str | None:
         MARKER.sub(MASKED, text).replace(TAKEN_BACK, MASKED) for text in (asked, turn.heard_text)
     )
     question = question.replace(FORGOTTEN, MASKED)
-    return completed(question, heard, of_another=of_another)
+    return completed(question, heard, of_another=of_another, answered=answered)
 
 
 def _hear(
