@@ -933,6 +933,10 @@ _BEHIND_OTHERS: Final = pattern("answers.behind_others")
 _SLIP_BEHIND: Final = pattern("answers.slip_behind")
 _WHOLE_NUMBER: Final = re.compile(r"0[0-9]{9,10}|1?[2-9][0-9]{9}|[+][0-9]{8,15}")
 _STREET: Final = pattern("answers.street")
+_PREDICATES: Final = AUXILIARIES - frozenset("am don't can't won't i'm".split())
+"""Words before which a value is the subject of what is said of it: "third of May is when I need to come"."""
+_BEFORE_REMARK: Final = (FUNCTION | names.CLOSERS | frozenset(["same", "old"])) - AUXILIARIES
+"""Words that begin a remark behind a name; "Dr Patel told me" says what he did."""
 _NAME_WORDS_SAID: Final = 4
 """The most words of a name in front of a remark."""
 
@@ -948,13 +952,15 @@ def answered(opening: str, said: Sentence, start: int) -> int | None:
     end = _ANSWERED[kind](said, start) if kind in _ANSWERED else None
     if end is None or end >= len(said) or said.match(_BEHIND_OTHERS, end) or said.match(_SLIP_BEHIND, end):
         return None
-    return end
+    return None if said.low(end) in _PREDICATES else end
 
 
 def _end_of_name(said: Sentence, at: int) -> int | None:
     found = names.stated(said, at)
     known = found is not None and (found.end - at > 1 or said.low(at) in GIVEN)
-    return found.end if found and known and found.end - at <= _NAME_WORDS_SAID else None
+    if found is None or not known or found.end - at > _NAME_WORDS_SAID:
+        return None
+    return found.end if said.gap(found.end) or said.low(found.end) in _BEFORE_REMARK else None
 
 
 def _end_of_phone(said: Sentence, at: int) -> int | None:
