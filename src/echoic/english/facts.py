@@ -927,84 +927,29 @@ VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
 }
 """The reader of each slot's value, for rules without a reader of their own and for corrections."""
 
-# -- the value that an answer begins with
+# -- the name that an answer begins with
 
 _BEHIND_OTHERS: Final = pattern("answers.behind_others")
 _SLIP_BEHIND: Final = pattern("answers.slip_behind")
-_WHOLE_NUMBER: Final = re.compile(r"0[0-9]{9,10}|1?[2-9][0-9]{9}|[+][0-9]{8,15}")
-_STREET: Final = pattern("answers.street")
-_PREDICATES: Final = AUXILIARIES - frozenset("am don't can't won't i'm".split())
-"""Words before which a value is the subject of what is said of it: "third of May is when I need to come"."""
-_BEFORE_REMARK: Final = (FUNCTION | names.CLOSERS | frozenset(["same", "old"])) - AUXILIARIES
+_BEFORE_REMARK: Final = FUNCTION | names.CLOSERS | frozenset(["same", "old"])
 """Words that begin a remark behind a name; "Dr Patel told me" says what he did."""
 _NAME_WORDS_SAID: Final = 4
 """The most words of a name in front of a remark."""
 
 
-def answered(opening: str, said: Sentence, start: int) -> int | None:
-    """Where the value ends that the answer `said` gives at the word `start`, before a remark: "bernadette
-    ogden no middle name".
+def name_answered(said: Sentence, start: int) -> int | None:
+    """Where the name ends that the answer `said` gives at the word `start`, before a remark: "joan ogden no
+    middle name".
 
     None if nothing follows it, if it is not certain where it ends, or if what follows may put it right or
     give it to somebody else.
     """
-    kind = "number" if opening.endswith(" number is") and opening not in _ANSWERED else opening
-    end = _ANSWERED[kind](said, start) if kind in _ANSWERED else None
-    if end is None or end >= len(said) or said.match(_BEHIND_OTHERS, end) or said.match(_SLIP_BEHIND, end):
+    found = names.stated(said, start)
+    if found is None or found.end >= len(said) or found.end - start > _NAME_WORDS_SAID:
         return None
-    return None if said.low(end) in _PREDICATES else end
-
-
-def _end_of_name(said: Sentence, at: int) -> int | None:
-    found = names.stated(said, at)
-    known = found is not None and (found.end - at > 1 or said.low(at) in GIVEN)
-    if found is None or not known or found.end - at > _NAME_WORDS_SAID:
+    end = found.end
+    if end - start == 1 and said.low(start) not in GIVEN:
         return None
-    return found.end if said.gap(found.end) or said.low(found.end) in _BEFORE_REMARK else None
-
-
-def _end_of_phone(said: Sentence, at: int) -> int | None:
-    found = phrases.digits(said, at)
-    # a digit behind it may be the first word of the remark: "… two one of the lads will answer"
-    return found.end if found and _WHOLE_NUMBER.fullmatch(found.text) else None
-
-
-def _end_of_birthday(said: Sentence, at: int) -> int | None:
-    found = phrases.birthday(said, at)
-    if found is None or said.low(found.end - 1).isdigit():
-        return found.end if found else None
-    year = phrases.number(said, found.end)
-    return year.end if year and year.value in phrases.LAST_CENTURY else found.end
-
-
-def _end_of_email(said: Sentence, at: int) -> int | None:
-    found = phrases.email(said, at)
-    return found.end if found else None
-
-
-def _end_of_code(said: Sentence, at: int) -> int | None:
-    found = phrases.code(said, at)
-    return found.end if found and closed(said, found.end) else None  # not "nine oh two kilo echo"
-
-
-def _end_of_street(said: Sentence, at: int) -> int | None:
-    found = said.match(_STREET, at)
-    return said.at.get(found.end()) if found else None
-
-
-_ANSWERED: Final[dict[str, Callable[[Sentence, int], int | None]]] = {
-    "my name is": _end_of_name,
-    "my phone number is": _end_of_phone,
-    "my number is": _end_of_phone,
-    "my birthday is": _end_of_birthday,
-    "my email is": _end_of_email,
-    "my address is": _end_of_street,
-    "i live at": _end_of_street,
-    "my car registration is": _end_of_code,
-    "my postcode is": _end_of_code,
-    "my post code is": _end_of_code,
-    "my zip code is": _end_of_code,
-    "my eircode is": _end_of_code,
-    "number": _end_of_code,
-}
-"""By the words that an answer completes, what finds the end of its value; "number" for any other number."""
+    if said.low(end) in AUXILIARIES or not (said.gap(end) or said.low(end) in _BEFORE_REMARK):
+        return None
+    return None if said.match(_BEHIND_OTHERS, end) or said.match(_SLIP_BEHIND, end) else end

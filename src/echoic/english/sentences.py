@@ -294,12 +294,10 @@ CONNECTING: Final = GREETINGS | words("guards.connecting")
 """Words that may precede a clause about the speaker."""
 
 
-Answered = Callable[[str, Sentence, int], int | None]
-"""Where, before a remark, the value ends that an answer gives at a word; None without value or remark."""
+NameAnswered = Callable[[Sentence, int], int | None]
+"""Where, before a remark, the name ends that an answer gives at a word; None without name or remark."""
 MOST_WORDS: Final = 12
 """The most words of an answer, up to its first comma; a longer one stands alone."""
-MOST_DIGITS: Final = 24
-"""The most words of a value that the answer begins with: a number, digit by digit."""
 _QUESTION: Final = 400
 """Characters of a question that are read, from its end; keeps matching linear."""
 _OPENINGS: Final = tuple((re.compile(asked), words) for asked, words in table("answers.openings").items())
@@ -351,7 +349,6 @@ _ANY_NUMBER: Final = pattern("answers.any_number")
 _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
 """Digits of a whole number; the first ones of a number that is given in parts are none."""
 _NAME: Final = "my name is"
-_LIVE_AT: Final = "i live at"
 _VALUE_ASKED: Final = re.compile(
     r"my (?:.* number|number|email|address|birthday|post ?code|zip code|eircode|car registration) is"
 )
@@ -396,14 +393,14 @@ _NO_ANSWER: Final = pattern("answers.no_answer")
 
 
 def completed(
-    question: str, answer: str, *, of_another: bool = False, answered: Answered | None = None
+    question: str, answer: str, *, of_another: bool = False, name_answered: NameAnswered | None = None
 ) -> str:
     """`answer` with its first sentence turned into a statement by the last sentence of the agent's
     `question`.
 
     Unchanged if the question gives it no meaning, or is about somebody else. `of_another`: somebody else was
-    spoken of before, see `speaks_of_another`. `answered`: what finds the value that the answer begins with;
-    a remark behind it, without a comma or a full stop, becomes a sentence of its own.
+    spoken of before, see `speaks_of_another`. `name_answered`: what finds the name that the answer begins
+    with; a remark behind it, without a comma or a full stop, becomes a sentence of its own.
     """
     asked, said = sentences(question), sentences(answer)
     if asked and said and (named := _relation_named(asked[-1], said[0])):
@@ -414,7 +411,7 @@ def completed(
         said = said[1:]  # "Sure. 404-555-0163."
     # the caller who is asked for theirs may speak of anybody next
     of_them = opening in _OF_PATIENT and not _ADDRESSED.search(asked[-1].line) and _goes_on_of_them(said[1:])
-    statement = _stated(opening, said[0], answered) if opening and said and not of_them else ""
+    statement = _stated(opening, said[0], name_answered) if opening and said and not of_them else ""
     if asked and said and not (opening or other or of_another):
         statement = _agreed_name(asked[-1], said[0])
     if not statement:
@@ -641,28 +638,25 @@ def _opening(asked: Sequence[Sentence], *, of_another: bool) -> tuple[str, bool]
     return "", asks and not _ADDRESSEE.search(about) and _ANOTHER.search(about) is not None
 
 
-def _stated(opening: str, said: Sentence, answered: Answered | None) -> str:
+def _stated(opening: str, said: Sentence, name_answered: NameAnswered | None) -> str:
     """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
     leading = _LEADING.match(said.line)
     start = said.at.get(leading.end(), 0) if leading else 0
     they = _THEY_ARE_CALLED if opening.endswith(" called") else _THEY_ARE if opening.endswith(" is") else None
     if they and _OTHERS.search(opening) and (named := said.match(they, start)):
         start = said.at.get(named.end(), start)  # "How old is your son?", "He's six"
-    if opening == "i live in" and answered and answered(_LIVE_AT, said, start):
-        opening = _LIVE_AT
     related = _introduces(said, start) if opening == _NAME else None
     start = said.at.get(related.end(), start) if related else start
     last = opening.rpartition(" ")[2]
     start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
     end = len(said)
     long = _count(said, start, end) > MOST_WORDS
-    apart = answered(opening, said, start) if answered else None
+    apart = name_answered(said, start) if name_answered and opening == _NAME else None
     if apart and (long or not said.gap(apart)):
         end = apart
     elif long:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
-    few = 0 < _count(said, start, end) <= (MOST_DIGITS if end == apart else MOST_WORDS)
-    if said.question or not few or said.match(_NO_ANSWER, start):
+    if said.question or not 0 < _count(said, start, end) <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""
     first = said.low(start)
     if opening == _NAME and len(first) > 1 and first not in TITLES and _is_word(first):
