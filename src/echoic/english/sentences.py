@@ -350,7 +350,7 @@ _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
 """Digits of a whole number; the first ones of a number that is given in parts are none."""
 _NAME: Final = "my name is"
 _VALUE_ASKED: Final = re.compile(
-    r"my (?:.* number|number|email|address|birthday|post ?code|zip code|eircode|car registration) is"
+    r"my (?:(?:.{1,24} )?number|email|address|birthday|post ?code|zip code|eircode|car registration) is"
 )
 _ONLY_LEADING: Final = re.compile(rf"(?! ){source('answers.leading')}$")
 _FULL_NAME: Final = 3
