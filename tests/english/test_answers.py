@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from echoic.english import listen
+from echoic.english.facts import name_answered
 from echoic.english.sentences import asks_about_another, completed, speaks_of_another
 
 
@@ -579,3 +581,89 @@ def test_a_name_that_answers_a_question_about_a_relative_has_the_relation(questi
 )
 def test_an_answer_that_may_name_nobody_has_no_relation(question, answer):
     assert completed(question, answer) == answer
+
+
+def told(question: str, answer: str) -> dict[str, str]:
+    """What the rules learn from an answer."""
+    statement = completed(question, answer, name_answered=name_answered)
+    return {one.key: one.text for one in listen(statement, asked=question)}
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "key", "value"),
+    [
+        ("start with your name for me", "gwendolyn pritchard no relation to the butcher",
+         "user_name", "Gwendolyn Pritchard"),
+        ("Sent. Your name for the staff?", "Callum Rutherglen. Tell them I'm the handsome one.",
+         "user_name", "Callum Rutherglen"),
+        ("may i have your first and last name", "brandy kowalczyk i think the account is in my name anyway",
+         "user_name", "Brandy Kowalczyk"),
+        ("can i get your name",
+         "netta gilhooly i used to be on your tenants committee till they brought in the tablets",
+         "user_name", "Netta Gilhooly"),
+        ("and your name",
+         "sol abramowitz my wife was the one on the deed but you can take her off",
+         "user_name", "Sol Abramowitz"),
+        ("whos it under", "rohit deshmukh i called about the boiler on tuesday and nobody has been since",
+         "user_name", "Rohit Deshmukh"),
+        ("and the name for the booking", "kaylee hargrove h a r g", "user_name", "Kaylee Hargrove"),
+        ("can you tell me the account email", "stitchandholler at example dot com thats where everything goes",
+         "email", "stitchandholler@example.com"),
+        ("order number", "uh one one four seven three eight it says dispatched", "order_number", "114738"),
+    ],
+)  # fmt: skip
+def test_a_value_is_read_apart_from_the_remark_behind_it(question, answer, key, value):
+    assert told(question, answer).get(key) == value
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("registration", "p e one five w d k i remember it as wally dont know"),
+        ("registration please", "p e one five w d k its the white van not the blue one"),
+    ],
+)
+def test_a_registration_is_read_with_the_remark_behind_it(question, answer):
+    statement = completed(question, answer, name_answered=name_answered)
+    assert statement.startswith("my car registration is p e one five w d k i")
+
+
+_NUMBER = "oh seven seven double oh nine double oh one six five"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("whats your number", f"{_NUMBER} thats my sons"),
+        ("whats your number", f"{_NUMBER} thats my old one"),
+        ("whats your number", f"{_NUMBER} she picks up usually"),
+        ("whats your number", f"{_NUMBER} no one six six"),
+        ("whats your number", f"{_NUMBER} two of us share it"),
+        ("whats your number", f"{_NUMBER} is my wifes number not mine"),
+        ("whats your number", f"{_NUMBER} dont use that though its dead"),
+        ("whats your number", f"{_NUMBER} belongs to my brother"),
+        ("whats his number", f"{_NUMBER} he never picks up"),
+        ("What's the best number for her?", "07700 900333. She's in after six."),
+        ("can i take your name", "joan baker is my mum im ringing for her about the bed and the chair"),
+        ("can i take your name", "joan baker thats my mums name im ringing about her bed and the chair"),
+        ("can i take your name",
+         "brandon sorry branwen i always do that its my brothers name and hes in the car"),
+        ("your name please", "dr patel told me to ring you about my blood test results from last week"),
+        ("your name please", "ryanair cancelled my flight and i want to know what you are doing about it"),
+        ("your name please", "hold on love im just going to get my glasses and turn the telly down"),
+        ("your name please", "tuesday morning suits me best if you can manage it and not before ten"),
+        ("your name please", "jacqueline ramsbottom well it was it still says ramsbottom on there does it"),
+        ("what is her name", "joan baker and she lives with me at the house on the corner"),
+        ("whats your email", "joan dot baker at example dot com no wait its j dot baker at example dot com"),
+        ("whats your date of birth",
+         "third of may is when i need the appointment can you do it in the morning or not"),
+        ("whats your address", "nine station road thats my mums im staying with her until the roof is mended"),
+        ("whats your address",
+         "nine station road no sorry eleven station road i have only just moved there this week"),
+        ("whats the address", "nine station road is where i used to live its now eleven mill lane in town"),
+        ("where in leeds", "nine station road is where the accident happened right by the lights there"),
+        ("order number", "twenty minutes ive been waiting do you know that"),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_put_right_or_somebody_elses_is_not_read_apart(question, answer):
+    assert told(question, answer) == {}

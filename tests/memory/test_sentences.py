@@ -160,6 +160,24 @@ async def kept_after(question, answer):
 
 
 @pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "marisol vega dominguez my husband is the one who has the dementia so it is just me now",
+            "Marisol vega dominguez my husband is the one who has the dementia so it is just me now",
+        ),
+        (
+            "marisol vega dominguez and my son is the one of us that has the asthma",
+            "My son is the one of us that has the asthma",
+        ),
+    ],
+)
+async def test_a_name_that_is_asked_for_does_not_cover_the_remark_behind_it(said, kept):
+    facts = [(memory.key, memory.text) for memory in await facts_after(">can i get your name", said)]
+    assert facts == [("user_name", "Marisol Vega Dominguez"), (None, kept)]
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "And his date of birth?|Second of June 1941, in Leeds.",

@@ -926,3 +926,30 @@ VALUES: Final[dict[str, Callable[[Sentence, int], Value | None]]] = {
     "home_phone": phrases.phone,
 }
 """The reader of each slot's value, for rules without a reader of their own and for corrections."""
+
+# -- the name that an answer begins with
+
+_BEHIND_OTHERS: Final = pattern("answers.behind_others")
+_SLIP_BEHIND: Final = pattern("answers.slip_behind")
+_BEFORE_REMARK: Final = FUNCTION | names.CLOSERS | frozenset(["same", "old"])
+"""Words that begin a remark behind a name; "Dr Patel told me" says what he did."""
+_NAME_WORDS_SAID: Final = 4
+"""The most words of a name in front of a remark."""
+
+
+def name_answered(said: Sentence, start: int) -> int | None:
+    """Where the name ends that the answer `said` gives at the word `start`, before a remark: "joan ogden no
+    middle name".
+
+    None if nothing follows it, if it is not certain where it ends, or if what follows may put it right or
+    give it to somebody else.
+    """
+    found = names.stated(said, start)
+    if found is None or found.end >= len(said) or found.end - start > _NAME_WORDS_SAID:
+        return None
+    end = found.end
+    if end - start == 1 and said.low(start) not in GIVEN:
+        return None
+    if said.low(end) in AUXILIARIES or not (said.gap(end) or said.low(end) in _BEFORE_REMARK):
+        return None
+    return None if said.match(_BEHIND_OTHERS, end) or said.match(_SLIP_BEHIND, end) else end

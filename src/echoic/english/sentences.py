@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -294,6 +294,8 @@ CONNECTING: Final = GREETINGS | words("guards.connecting")
 """Words that may precede a clause about the speaker."""
 
 
+NameAnswered = Callable[[Sentence, int], int | None]
+"""Where, before a remark, the name ends that an answer gives at a word; None without name or remark."""
 MOST_WORDS: Final = 12
 """The most words of an answer, up to its first comma; a longer one stands alone."""
 _QUESTION: Final = 400
@@ -347,6 +349,10 @@ _ANY_NUMBER: Final = pattern("answers.any_number")
 _LEAST_FIGURES: Final = {"my phone number is": 6, "my number is": 9}
 """Digits of a whole number; the first ones of a number that is given in parts are none."""
 _NAME: Final = "my name is"
+_VALUE_ASKED: Final = re.compile(
+    r"my (?:(?:.{1,24} )?number|email|address|birthday|post ?code|zip code|eircode|car registration) is"
+)
+_ONLY_LEADING: Final = re.compile(rf"(?! ){source('answers.leading')}$")
 _FULL_NAME: Final = 3
 """The most words of a name that is given in passing."""
 _ASKING_AGAIN: Final = 80
@@ -386,21 +392,26 @@ _LETTERS: Final = re.compile(r"(?:(?:that's|it's|which is|spelled|spelt|so) ){0,
 _NO_ANSWER: Final = pattern("answers.no_answer")
 
 
-def completed(question: str, answer: str, *, of_another: bool = False) -> str:
+def completed(
+    question: str, answer: str, *, of_another: bool = False, name_answered: NameAnswered | None = None
+) -> str:
     """`answer` with its first sentence turned into a statement by the last sentence of the agent's
     `question`.
 
     Unchanged if the question gives it no meaning, or is about somebody else. `of_another`: somebody else was
-    spoken of before, see `speaks_of_another`.
+    spoken of before, see `speaks_of_another`. `name_answered`: what finds the name that the answer begins
+    with; a remark behind it, without a comma or a full stop, becomes a sentence of its own.
     """
     asked, said = sentences(question), sentences(answer)
     if asked and said and (named := _relation_named(asked[-1], said[0])):
         return " ".join([named, *(_as_it_is(one) for one in said[1:])])
     opening, other = _opening(asked, of_another=of_another) if asked else ("", False)
     said = _named_in_full(said) if opening == _NAME else said
+    if _VALUE_ASKED.fullmatch(opening) and len(said) > 1 and _ONLY_LEADING.match(said[0].line):
+        said = said[1:]  # "Sure. 404-555-0163."
     # the caller who is asked for theirs may speak of anybody next
     of_them = opening in _OF_PATIENT and not _ADDRESSED.search(asked[-1].line) and _goes_on_of_them(said[1:])
-    statement = _stated(opening, said[0]) if opening and said and not of_them else ""
+    statement = _stated(opening, said[0], name_answered) if opening and said and not of_them else ""
     if asked and said and not (opening or other or of_another):
         statement = _agreed_name(asked[-1], said[0])
     if not statement:
@@ -627,7 +638,7 @@ def _opening(asked: Sequence[Sentence], *, of_another: bool) -> tuple[str, bool]
     return "", asks and not _ADDRESSEE.search(about) and _ANOTHER.search(about) is not None
 
 
-def _stated(opening: str, said: Sentence) -> str:
+def _stated(opening: str, said: Sentence, name_answered: NameAnswered | None) -> str:
     """The opening and the answer, without a preposition twice: "I live in", "in Bristol"."""
     leading = _LEADING.match(said.line)
     start = said.at.get(leading.end(), 0) if leading else 0
@@ -639,7 +650,11 @@ def _stated(opening: str, said: Sentence) -> str:
     last = opening.rpartition(" ")[2]
     start += said.low(start) == last or (last == "in" and said.low(start) in {"at", "near", "on"})
     end = len(said)
-    if _count(said, start, end) > MOST_WORDS:
+    long = _count(said, start, end) > MOST_WORDS
+    apart = name_answered(said, start) if name_answered and opening == _NAME else None
+    if apart and (long or not said.gap(apart)):
+        end = apart
+    elif long:
         end = next((at for at in range(start + 1, end) if said.gap(at)), end)
     if said.question or not 0 < _count(said, start, end) <= MOST_WORDS or said.match(_NO_ANSWER, start):
         return ""

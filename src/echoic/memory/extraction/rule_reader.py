@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from echoic.english import SelfStatement, listen
+from echoic.english.facts import name_answered
 from echoic.english.sentences import completed
 from echoic.english.slots import INFERRED, rivals
 from echoic.memory.concurrency import until_written
@@ -88,7 +89,9 @@ class RuleExtractor:
             asked = asked_in(turns[place - 1] if place else None)
             shown = reading.understood.get(turn.id)
             told = (
-                shown.statement if shown else _told(questions[place], turn, of_another=turn.id in of_another)
+                shown.statement
+                if shown
+                else _told(questions[place], turn, of_another=turn.id in of_another, apart=True)
             )
             heard = _hear(told, recent, previous, asked)
             source = tuple(given.id for given in shown.turns) if shown else (turn.id,)
@@ -107,20 +110,23 @@ _Recent = deque[tuple[str, list[SelfStatement]]]
 """The user's last utterances, and what was extracted from each."""
 
 
-def told_by_user(turns: Sequence[Turn], of_another: Collection[str]) -> dict[str, str]:
+def told_by_user(
+    turns: Sequence[Turn], of_another: Collection[str], *, apart: bool = False
+) -> dict[str, str]:
     """The user's words in each of `turns`, by id: a bare answer as a statement, a secret or what was taken
     back as a word.
 
-    `of_another`: ids of those that are about somebody else, see `answers_about_another`.
+    `of_another`: ids of those that are about somebody else, see `answers_about_another`. `apart`: whether the
+    name that an answer begins with is a sentence of its own, as the rules read it.
     """
     told = (
-        (turn.id, _told(asked, turn, of_another=turn.id in of_another))
+        (turn.id, _told(asked, turn, of_another=turn.id in of_another, apart=apart))
         for turn, asked in zip(turns, questions_before(turns), strict=True)
     )
     return {name: text for name, text in told if text is not None}
 
 
-def _told(asked: str, turn: Turn, *, of_another: bool) -> str | None:
+def _told(asked: str, turn: Turn, *, of_another: bool, apart: bool) -> str | None:
     """The user's words in `turn`, as in `told_by_user`; None if there are none."""
     if not of_user(turn):
         return None
@@ -128,7 +134,7 @@ def _told(asked: str, turn: Turn, *, of_another: bool) -> str | None:
         MARKER.sub(MASKED, text).replace(TAKEN_BACK, MASKED) for text in (asked, turn.heard_text)
     )
     question = question.replace(FORGOTTEN, MASKED)
-    return completed(question, heard, of_another=of_another)
+    return completed(question, heard, of_another=of_another, name_answered=name_answered if apart else None)
 
 
 def _hear(

@@ -422,13 +422,19 @@ class SentenceExtractor:
         turns = [*reading.context, *reading.turns]
         of_another, _ = answers_about_another(turns, of_another=reading.of_another)
         told = _with_owners(turns, told_by_user(turns, of_another))
+        apart = told_by_user(turns, of_another, apart=True)
         spoken_of = any(_HE_OR_SHE.search(told.get(turn.id, "")) for turn in reading.turns)
         whom = _whom(turns, told, reading.withheld) if spoken_of else {}
         said = [
             one
             for turn in reading.turns
             for one in _readable(
-                turn, told.get(turn.id, ""), reading, whom.get(turn.id, ()), bare=turn.id not in of_another
+                turn,
+                told.get(turn.id, ""),
+                apart.get(turn.id, ""),
+                reading,
+                whom.get(turn.id, ()),
+                bare=turn.id not in of_another,
             )
         ]
         if not said:
@@ -514,32 +520,35 @@ def _whom(
 
 
 def _readable(
-    turn: Turn, told: str, reading: Reading, whom: Sequence[Whom], *, bare: bool
+    turn: Turn, told: str, apart: str, reading: Reading, whom: Sequence[Whom], *, bare: bool
 ) -> Iterator[_SaidClause]:
     """The clauses of `turn` that may be kept; `told` is the user's words in it, and `whom` those they mean.
 
-    Unless `bare`, those that it begins with count only from the first that says of whom it is.
+    What the rules extracted only `apart` from the remark behind it covers no clause that says more. Unless
+    `bare`, those that it begins with count only from the first that says of whom it is.
     """
     if turn.id in reading.withheld:
         return
     # what the rules extracted may have ended: do not store it as a sentence instead
-    kept = [memory for memory in reading.known if turn.id in memory.source]
     alone = listen(told)
+    only_apart = {one.key for one in listen(apart)} - {one.key for one in alone} if apart != told else set()
+    kept = [memory for memory in reading.known if turn.id in memory.source]
     every = [(m.key, f"{m.text} {statement_of(m)} {m.context or ''}") for m in kept]
     every += [(one.key, f"{one.text} {one.sentence} {one.context or ''}") for one in alone]
-    heard = [words for key, words in every if not _is_of_another(key)]
+    heard = [(words, 1.0 if key in only_apart else _HEARD) for key, words in every if not _is_of_another(key)]
     named = " ".join(words for key, words in every if _is_of_another(key))
     asked = any(asks_to_remember(said) or _MEANT.search(said.line) for said in sentences(told))
     # what "no, it's Elizabeth Taylor" fills, it corrects
     slots = {one.key.partition(":")[0] for one in alone}
-    asked = asked or any(memory.key and memory.key.partition(":")[0] not in slots for memory in kept)
+    corrected = (memory.key for memory in kept if memory.key not in only_apart)
+    asked = asked or any(key and key.partition(":")[0] not in slots for key in corrected)
     found = clauses(told, whom)[:_PER_TURN]
     # "It's oh seven seven double oh": a part of a number, or one of which it is not known what it is
     found = [clause for clause in found if not is_bare(in_figures(clause.text))]
     for clause in found if bare else itertools.dropwhile(lambda one: not says_whose(one.text), found):
         whole, *parts = (
             _SaidClause(
-                turn, one, any(_says(words, one) for words in heard) or _only_names(named, one), asked
+                turn, one, any(_says(*words, one) for words in heard) or _only_names(named, one), asked
             )
             for one in (clause, *clause.parts)
         )
@@ -566,8 +575,8 @@ def _only_names(named: str, clause: Clause) -> bool:
     return more <= content_stems(named) | _RELATIVES
 
 
-def _says(heard: str, clause: Clause) -> bool:
-    """Whether `heard`, the memories from the same turn, covers nearly all of `clause`."""
+def _says(heard: str, share: float, clause: Clause) -> bool:
+    """Whether `heard`, the memories from the same turn, covers that `share` of `clause`."""
     # "he's autistic" says more than "a table for my son"
     told = " ".join(clause.words[clause.named :]) if clause.named else clause.text
     told_whole = _LETTERS.sub(lambda letters: re.sub(r"\W", "", letters[0]), told)
@@ -575,7 +584,7 @@ def _says(heard: str, clause: Clause) -> bool:
     words = (word for word in content_words(text) if word.text not in NUMBERS)
     stems = {word.stem for word in words if not (word.text.isdigit() and word.text in heard)}
     known = content_stems(heard)
-    return len(stems & known) + numbers >= _HEARD * (len(stems) + numbers)
+    return len(stems & known) + numbers >= share * (len(stems) + numbers)
 
 
 def _without_numbers(text: str, heard: str) -> tuple[str, int]:
