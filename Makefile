@@ -13,7 +13,7 @@ PYTEST = .venv/bin/pytest --workers $(WORKERS)
 
 help:
 	@echo "make demo              set up, then the page at http://127.0.0.1:8300 (ctrl-c ends it)"
-	@echo "make test              set up, then the tests of the library, of the slow ones some: under ten minutes on two cores"
+	@echo "make test              set up, then the tests of the library, of the slow ones some: eight to thirteen minutes on two cores"
 	@echo "make check             lint, types and the layers of the library: a minute"
 	@echo "make test-packages     the tests of what is in packages/: corpus, stand-ins, benchmarks"
 	@echo "make newcomer          type what the README says in a copy of the tree, to the first remembered fact, and three frameworks' snippets: seconds"

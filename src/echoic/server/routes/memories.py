@@ -210,8 +210,10 @@ async def use_memory(
                 success=deleted, result=Deleted(deleted=deleted, deleted_count=int(deleted))
             )
         case QueryOperation():
-            given = {"limit", "min_relevance", "besides"}
-            recall = RecallView.of(await memory.recall(asked.query, **asked.model_dump(include=given)))
+            found = await memory.recall(
+                asked.query, limit=asked.limit, min_relevance=asked.min_relevance, besides=asked.besides
+            )
+            recall = RecallView.of(found)
             memories = [memory for hit in recall.hits for memory in (hit.memory, *hit.also) if memory]
             search = SearchView(**{name: getattr(recall, name) for name in SearchView.model_fields})
             return OperationResult(
