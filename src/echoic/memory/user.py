@@ -74,6 +74,10 @@ class UserMemory:
         self.scope = scope
 
     @cached_property
+    def _keyed(self) -> KeyedMemories:
+        return KeyedMemories(self._parts, self.scope)
+
+    @cached_property
     def _times(self) -> TimeReader:
         return TimeReader(self._parts.store, self._parts.recaller, self._parts.clock)
 
@@ -127,7 +131,7 @@ class UserMemory:
         with `instructions="keep"`. After StoreUnavailable nothing was stored: set it again.
         """
         with self._parts.telemetry.operation("set", self.scope) as doing:
-            kept = await KeyedMemories(self._parts, self.scope).set(key, value, category, context, visibility)
+            kept = await self._keyed.set(key, value, category, context, visibility)
             self._note(doing, kept)
         return kept
 
@@ -159,8 +163,7 @@ class UserMemory:
             raise InvalidInput("delete takes either a key or an id")
         await self._may_destroy("this memory", key, id)
         with self._parts.telemetry.operation("delete", self.scope) as doing:
-            keyed = KeyedMemories(self._parts, self.scope)
-            found = await (keyed.delete(key) if key is not None else keyed.take_back(id or ""))
+            found = await (self._keyed.delete(key) if key is not None else self._keyed.take_back(id or ""))
             doing.count, doing.record = int(found), key if key is not None else id
         return found
 
@@ -196,7 +199,7 @@ class UserMemory:
     ) -> Memory:
         """Store one sentence about the user, without a key. Repeating the call changes nothing."""
         with self._parts.telemetry.operation("remember", self.scope) as doing:
-            kept = await KeyedMemories(self._parts, self.scope).remember(text, category, context, said_at)
+            kept = await self._keyed.remember(text, category, context, said_at)
             self._note(doing, kept)
         return kept
 
@@ -695,7 +698,8 @@ class UserMemory:
         """Raise NotAllowed if the caller may not be told everything to be destroyed, or it does not exist."""
         if self._visible.is_whole:
             return
-        kept = await KeyedMemories(self._parts, self.scope).history(key) if key is not None else []
+        own = self._keyed
+        kept = await own.history(key) if key is not None else []
         seen = await self.history(key) if key is not None else []
         found = name and [await self._seen.store.read(self.scope, kind, [name]) for kind in (MEMORY, TURN)]
         if not (kept and kept == seen) and not (found and any(found)):
