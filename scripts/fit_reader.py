@@ -8,15 +8,18 @@ Fitted to what stands in `scripts/reader` and to the telephone corpus's `train` 
   sentences of twenty authors who did not see one another's;
 - `author_c.tsv`: sentences written beside this script, some after reading what was misread of A's and B's;
 - `author_k.tsv` to `author_o.tsv`: five voices of one author, who had read some of the others' traps;
+- `calls_a.txt` to `calls_u.txt`: telephone calls of 21 other authors, who marked in them what an
+  attentive person would note of the caller; what a caller says besides is no statement;
 - `asides.txt`: what people say around a sentence, put around those of the authors;
 - `sentences.txt`, and `frames.txt`, of whose frames sentences are made;
 - `unlabelled.txt`: clauses of the corpus that no label names and that are durable all the same.
 
 From which likelihood on a clause is kept, and from which it is sure, is chosen on the sentences of those
-twenty by cross-validation: what reads an author's is fitted without them. `--cross` prints that and
-writes nothing. The corpus's `test` callers and `tests/memory/others_sentences.tsv` are not read. A
-clause of the corpus is a statement where it shares half of its content words with the words or the value
-of a labelled fact of its turn. The same data gives the same weights: all chance is seeded.
+twenty by cross-validation: what reads an author's is fitted without them. `--cross` prints that, and how
+the clauses of the calls fare, and writes nothing. The corpus's `test` callers and
+`tests/memory/others_sentences.tsv` are not read. A clause of the corpus is a statement where it shares half
+of its content words with the words or the value of a labelled fact of its turn, one of the marked calls
+where it shares half of either's with a mark. The same data gives the same weights: all chance is seeded.
 """
 
 from __future__ import annotations
@@ -49,21 +52,26 @@ from echoic.memory.extraction.clause_reader import (
     terms_of,
     with_bias,
 )
+from echoic.memory.extraction.rule_reader import told_by_user
+from echoic.memory.extraction.turns import answers_about_another
 from echoic.text import content_words
+from echoic.types import Turn
 from echoic_corpus import Caller, read_all, splits
 
 HERE = Path(__file__).parent / "reader"
 AUTHORS = "abcdefghijklmnopqrstuvwxyz"
 JUDGED = "abdefghijpqrstuvwxyz"
 """The authors whose sentences judge: who wrote C's, and K's to O's, had read some of theirs."""
-FOLDS = ("agpv", "bhqw", "dirx", "ejsy", "ftuz")
+CALLERS = "ABCDEFGHIJKLMNOPQRSTU"
+"""The authors of marked calls, whose files are named in lower case."""
+FOLDS = ("agpvAFKP", "bhqwBGLQ", "dirxCHMRU", "ejsyDINS", "ftuzEJOT")
 """The authors that are judged by what was fitted without them."""
 GENERATED, CORPUS = "generated", "corpus"
 WRITTEN_WEIGHT, GENERATED_WEIGHT, CORPUS_WEIGHT, TRAP_WEIGHT = 1.0, 0.3, 0.1, 0.5
 """Of an example: what the corpus does not label may be durable all the same, what it calls a trap is none."""
 MOST_WAYS = 8
 """Sentences made of one frame."""
-LEAST_SEEN = 17
+LEAST_SEEN = 20
 """Clauses that a term must occur in to count."""
 AXES, HEADS, HIDDEN, NETWORKS = 128, 4, 40, 3
 EPOCHS, BATCH, RATE, DECAY, DROPPED = 8, 96, 1e-3, 0.02, 0.3
@@ -74,6 +82,9 @@ ALIKE = 16
 BESIDE = 0.2
 """Weight of telling the kinds of statements and traps apart, beside telling statements from traps."""
 ALONE = -1
+CALLS_WEIGHT, PART_WEIGHT = 1.0, 0.5
+"""Of a clause of a marked call, and of one that another is cut into."""
+_MARK = re.compile(r"\{(?P<kind>\w+)(?P<asked>\??): (?P<words>[^{}]*)\}")
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 _LISTED = re.compile(r"\{@(\w+)\}")
 _FIRST_PERSON = re.compile(r"(?:i|i'\w+|my|our|we|we'\w+)\b", re.IGNORECASE)
@@ -104,6 +115,16 @@ class Judged:
     keep: bool
     kind: str
     at: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What an author marked in a turn of a call."""
+
+    kind: str
+    stems: frozenset[str]
+    states: bool
+    """Whether it is a statement as the reader gets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +206,14 @@ def examples() -> tuple[list[Example], list[Judged]]:
             found += read
             found += _put_in_asides(text, author, kind, asides, numbers, keep=keep)
         found += _run_together(author)
+    for author in CALLERS:
+        read = [*_of_calls(author)]
+        judged += (
+            Judged(author, one.keep, one.kind, (at,))
+            for at, one in enumerate(read, len(found))
+            if one.weight == CALLS_WEIGHT
+        )
+        found += read
     frames = _lines(HERE / "frames.txt")
     lists = dict(line[2:].split("\t") for line in frames if line[0] == "=")
     for line in _lines(HERE / "sentences.txt") + [line for line in frames if line[0] in "+-"]:
@@ -280,6 +309,41 @@ def _of_caller(caller: Caller, durable: frozenset[str]) -> list[Example]:
             weight = TRAP_WEIGHT if bait and not keep else CORPUS_WEIGHT
             found.append(Example(clause, CORPUS, keep, "", weight))
     return found
+
+
+def _of_calls(author: str) -> Iterator[Example]:
+    """The clauses of an author's marked calls as the reader gets them, and what each may be cut into."""
+    for call in (HERE / f"calls_{author.lower()}.txt").read_text("utf-8").split("# call: ")[1:]:
+        lines = [line for line in call.splitlines()[1:] if line]
+        turns = [
+            Turn(id=str(at), speaker="agent" if line[0] == "A" else "user", text=_MARK.sub(_words, line[3:]))
+            for at, line in enumerate(lines)
+        ]
+        told = told_by_user(turns, answers_about_another(turns)[0])
+        for turn, line in zip(turns, lines, strict=True):
+            text = told.get(turn.id, "")
+            # an answer states nothing where its question is not put before it
+            marks = [
+                Mark(mark["kind"], _stems(mark["words"]), states=not mark["asked"] or text != turn.text)
+                for mark in _MARK.finditer(line)
+            ]
+            said = clauses(text)
+            yield from (_of_call(clause, author, marks, CALLS_WEIGHT) for clause in said)
+            parts = (part for clause in said for part in clause.parts)
+            yield from (_of_call(part, author, marks, PART_WEIGHT) for part in parts)
+
+
+def _words(mark: re.Match[str]) -> str:
+    return mark["words"]
+
+
+def _of_call(clause: Clause, author: str, marks: Sequence[Mark], weight: float) -> Example:
+    told = _stems(clause.text)
+    near = [(max(_share(told, mark.stems), _share(mark.stems, told)), mark) for mark in marks]
+    best, mark = max(near, key=lambda one: (one[0], one[1].states), default=(0.0, None))
+    if mark is None or best < _SAME:
+        return Example(clause, author, keep=False, kind="", weight=weight)
+    return Example(clause, author, keep=True, kind=mark.kind, weight=weight if mark.states else 0.0)
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -519,7 +583,7 @@ def likelihoods(networks: Sequence[Network], table: Table, terms: Sequence[str])
 
 
 def crossed(table: Table, sources: NDArray[np.str_]) -> Floats:
-    """[examples] How likely each is, by what was fitted without its author; 0 for others than `JUDGED`."""
+    """[examples] How likely each is, by what was fitted without its author; 0 for those of no fold."""
     found = np.zeros(len(sources), np.float32)
     for authors in FOLDS:
         theirs = np.isin(sources, list(authors))
@@ -559,9 +623,11 @@ def fitted_kinds(vectors: Floats, kind: NDArray[np.str_], names: Sequence[str]) 
     return found.astype(np.float32)
 
 
-def best_of(judged: Sequence[Judged], likely: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """For each sentence of the judging authors, its likeliest clause, and whether it is to be kept."""
-    theirs = [one for one in judged if one.source in JUDGED]
+def best_of(
+    judged: Sequence[Judged], likely: Floats, authors: str = JUDGED
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """For each sentence of `authors`, its likeliest clause, and whether it is to be kept."""
+    theirs = [one for one in judged if one.source in authors]
     best = [max((float(likely[at]) for at in one.at), default=0.0) for one in theirs]
     return np.array(best, np.float32), np.array([one.keep for one in theirs])
 
@@ -585,8 +651,8 @@ def figures(name: str, likely: Floats, right: NDArray[np.bool_], floor: float) -
 
 
 def _report(judged: Sequence[Judged], likely: Floats, levels: Sequence[float]) -> None:
-    for authors in (*JUDGED, JUDGED):
-        best, right = best_of([one for one in judged if one.source in authors], likely)
+    for authors in (*JUDGED, JUDGED, *CALLERS, CALLERS):
+        best, right = best_of(judged, likely, authors)
         for level in levels:
             print(figures(authors, best, right, level))
 
@@ -597,9 +663,12 @@ def main() -> None:
     )
     parser.add_argument("--cache", type=Path, help="a folder that keeps the vectors")
     parser.add_argument(
-        "--floor", type=float, default=0.4, help="likelihood from which one that replaces is kept"
+        "--floor", type=float, default=0.35, help="likelihood from which one that replaces is kept"
     )
     parser.add_argument("--keep", type=float, default=0.97, help="precision from which a clause is kept")
+    parser.add_argument(
+        "--keep-in-calls", type=float, default=0.55, help="likelihood from which one of a call is kept"
+    )
     parser.add_argument("--sure", type=float, default=0.98, help="precision from which it is sure")
     parser.add_argument("--cross", action="store_true", help="cross-validate, and write nothing")
     parser.add_argument("--curve", action="store_true", help="vary the number of authors, and write nothing")
@@ -609,7 +678,9 @@ def main() -> None:
     sources = np.array([example.source for example in some])
     print(", ".join(f"{count} of {source}" for source, count in Counter(sources).items()))
     vectors, pieces = encoded([example.clause.text for example in some], given.cache)
-    axes = axes_of([one for one, source in zip(pieces, sources, strict=True) if source not in JUDGED])
+    axes = axes_of(
+        [one for one, source in zip(pieces, sources, strict=True) if source not in JUDGED + CALLERS]
+    )
     table = table_of(some, vectors, pieces, axes)
     if given.curve:
         curve(table, sources, judged)
@@ -617,7 +688,7 @@ def main() -> None:
     likely = crossed(table, sources)
     best, right = best_of(judged, likely)
     levels = {name: from_where(best, right, getattr(given, name)) for name in ("keep", "sure")}
-    levels["floor"] = given.floor
+    levels |= {"floor": given.floor, "keep_in_calls": given.keep_in_calls}
     _report(judged, likely, (*levels.values(), 0.5, 0.6, 0.7, 0.8, 0.9))
     if not given.cross:
         _write(given.into, table, some, axes, levels)

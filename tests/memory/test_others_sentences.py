@@ -12,6 +12,7 @@ import pytest
 
 HERE = Path(__file__).parent
 TRAINED_ON = HERE.parents[1] / "scripts" / "reader"
+MARKED_CALLS = HERE.parents[1] / "benchmarks" / "marked_calls"
 
 
 def figures():
@@ -70,7 +71,20 @@ def test_no_sentence_that_is_measured_was_trained_on():
     trained = [line for path in sorted(TRAINED_ON.iterdir()) for line in path.read_text().splitlines()]
     assert len(trained) > 2000
     assert not measured & {_bare(line.rpartition("\t")[2]) for line in trained}
+    of_calls = [part for line in trained for part in re.split(r"^[AC]: |{\w+\??: |}|[.!?]+ ", line)]
+    assert not measured & set(map(_bare, of_calls))
+
+
+def test_no_turn_of_the_measured_calls_was_trained_on():
+    """But for those of a word or two."""
+    measured, trained = (
+        {_bare(words) for path in paths for words in re.findall(r"^C: (.*)", path.read_text(), re.MULTILINE)}
+        for paths in (MARKED_CALLS.glob("*.txt"), TRAINED_ON.glob("calls_*.txt"))
+    )
+    assert len(measured) > 2000
+    assert len(trained) > 2000
+    assert all(len(text.split()) <= 2 for text in measured & trained)
 
 
 def _bare(text):
-    return re.sub(r"[^a-z0-9 ]", "", text.casefold()).strip()
+    return re.sub(r"\{\w+\??: |[^a-z0-9 ]", "", text.casefold()).strip()

@@ -67,6 +67,9 @@ def test_what_a_user_says_of_themselves_names_nobody_else():
         "they've made me manager",
         "my dog Bertie's on insulin",
         "my girlish laugh",
+        "He's put me on statins",
+        "Sheffield is where I live",
+        "It's vegan",
     ):
         assert not is_dropped("drop", None, text), text
     for text in (
@@ -83,6 +86,11 @@ def test_what_a_user_says_of_themselves_names_nobody_else():
         "our youngest has asthma",
         "My oldest's on insulin",
         "my hubby is a vegan",
+        "She's coeliac",
+        "shes on the blood thinner",
+        "He can't have nuts",
+        "Natalie's vegetarian",
+        "Tom is diabetic",
     ):
         assert is_dropped("drop", None, text), text
     assert not is_dropped("adults", None, "my older brother snores")

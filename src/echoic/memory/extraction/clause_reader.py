@@ -215,6 +215,8 @@ class Weights:
     """The least likelihood of a clause that replaces a known memory."""
     keep: float
     """The least likelihood of any clause that is kept."""
+    keep_in_calls: float
+    """`keep` where an agent speaks, too: most of what looks like a statement there is one."""
     sure: float
     """The likelihood below which a kept clause is marked as unconfirmed."""
 
@@ -277,6 +279,7 @@ def weights() -> Weights:
             names=tuple(map(str, held["names"])),
             floor=float(held["floor"]),
             keep=float(held["keep"]),
+            keep_in_calls=float(held["keep_in_calls"]),
             sure=float(held["sure"]),
             **{name: held[name].astype(np.float32) * held[f"{name}_scale"] for name in arrays},
         )

@@ -59,6 +59,14 @@ _ALONE: Final = re.compile(
 )
 """Relatives named without "my": "Dad can't have nuts", "the wife's a nurse"; not who is spoken to."""
 
+_OF_THEM: Final = re.compile(
+    r"\As?he(?:['’]?(?:s|d|ll))?\b(?!.*\b(?:i|me|my|mine|we|us|our)\b)"
+    r"|\A(?!(?:it|that|this|there|here|what|user)\b)[a-z]+(?:['’]s| is) "
+    rf"(?:{source('signs.much')})(?:{source('signs.are')})",
+    re.DOTALL,
+)
+"""Statements about "he", "she" or a name: "she's coeliac", "Tom's vegan"; not "he's put me on statins"."""
+
 
 @cache
 def _about(rule: ThirdParties) -> re.Pattern[str]:
@@ -92,7 +100,9 @@ def is_dropped(rule: ThirdParties, key: str | None, *texts: str | None) -> bool:
         return True
     said = [fold(text) for text in texts if text is not None]
     # a value may be called so: "Gran Canaria", "Mum's Kitchen"
-    alone = key is None and rule != "adults" and any(map(_ALONE.search, said))
+    alone = (
+        key is None and rule != "adults" and any(_ALONE.search(text) or _OF_THEM.match(text) for text in said)
+    )
     return alone or any(map(_about(rule).search, said))
 
 

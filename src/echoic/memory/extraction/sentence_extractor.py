@@ -448,6 +448,8 @@ class SentenceExtractor:
         held = held[-_MOST_COMPARED:]
         made = await embedded(self._embedder, [*lines, *map(statement_of, held)], "document")
         by = await asyncio.to_thread(weights)  # the first time this reads a file
+        if any(turn.speaker == "agent" for turn in turns):
+            by = replace(by, keep=by.keep_in_calls)
         found = read_clauses([one.clause for one in said], made, by)
         known = [
             _Held(memory, Statement(statement_of(memory), by.kind(vector)), vector)
