@@ -211,7 +211,7 @@ def examples() -> tuple[list[Example], list[Judged]]:
         judged += (
             Judged(author, one.keep, one.kind, (at,))
             for at, one in enumerate(read, len(found))
-            if one.weight == CALLS_WEIGHT
+            if one.weight == CALLS_WEIGHT  # not a part of a clause, nor an answer without its question
         )
         found += read
     frames = _lines(HERE / "frames.txt")

@@ -130,6 +130,17 @@ def test_what_is_spoken_is_written_down_in_its_written_form(said, key, text, tex
 
 
 @pytest.mark.parametrize(
+    ("behind", "kept"),
+    [("", True), (" tomorrow", True), (", today I'm at home", True), (" today, my phone is broken", False),
+     (" for now", False), (" just this week", False)],
+)  # fmt: skip
+def test_a_number_to_be_reached_on_for_now_is_no_lasting_one(behind, kept, texts):
+    assert texts(f"You can reach me on 0161 496 0123{behind}.").get("phone") == (
+        "01614960123" if kept else None
+    )
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "if i lived in boston i'd be happy",

@@ -44,15 +44,13 @@ _IANA: Final = pattern("facts.iana")
 _LANGUAGES: Final = words("facts.languages")
 _HOW_WELL: Final = words("facts.how_well")
 _MEASURES: Final = pattern("facts.measures")
-_PASSING: Final = re.compile(
-    r"(?:just |only )?(?:for )?(?:today|tonight|now|this (?:morning|afternoon|evening|week|weekend))\b"
-)
+_PASSING: Final = pattern("facts.passing")
 
 
 def reached(spot: Spot) -> RuleReading | None:
     said, found = spot.said, phrases.phone(spot.said, spot.at)
-    goes_on = found and found.end < len(said) and not said.gap(found.end)
-    if found and goes_on and _PASSING.match(said.line[said.starts[found.end] :]):
+    goes_on = found is not None and found.end < len(said) and not said.gap(found.end)
+    if found and goes_on and _PASSING.match(said.line, said.starts[found.end]):
         return None  # "you can reach me on 0161 496 0123 today" gives no lasting number
     number = one(found, lambda text: hear("phone", text))
     return number or one(phrases.email(spot.said, spot.at), lambda text: hear("email", text))

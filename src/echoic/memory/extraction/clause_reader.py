@@ -216,7 +216,7 @@ class Weights:
     keep: float
     """The least likelihood of any clause that is kept."""
     keep_in_calls: float
-    """`keep` where an agent speaks, too: most of what looks like a statement there is one."""
+    """`keep` where an agent speaks, too: there, fewer of the clauses that score as high are no statement."""
     sure: float
     """The likelihood below which a kept clause is marked as unconfirmed."""
 

@@ -62,7 +62,7 @@ _ALONE: Final = re.compile(
 _OF_THEM: Final = re.compile(
     r"\As?he(?:['’]?(?:s|d|ll))?\b(?!.*\b(?:i|me|my|mine|we|us|our)\b)"
     r"|\A(?!(?:it|that|this|there|here|what|user)\b)[a-z]+(?:['’]s| is) "
-    rf"(?:{source('signs.much')})(?:{source('signs.are')})",
+    rf"{source('signs.much')}(?:{source('signs.are')})",
     re.DOTALL,
 )
 """Statements about "he", "she" or a name: "she's coeliac", "Tom's vegan"; not "he's put me on statins"."""
