@@ -7,9 +7,13 @@ import os
 import subprocess
 import sys
 from importlib import metadata
+from types import SimpleNamespace
 
 import apsw
 import pytest
+
+from echoic.cli.doctor import Checkup
+from echoic.cli.settings import Settings
 
 STEPS = ["embedder", "store", "records", "distilling", "set", "vectors", "reopen", "get", "query", "forget"]
 STEPS += ["gone"]
@@ -45,6 +49,15 @@ def test_a_person_sees_a_mark_and_a_time_for_every_step(echoic):
     lines = echoic("doctor").out.splitlines()
     assert [line[0] for line in lines] == ["✔"] * len(STEPS)
     assert all(" ms  " in line for line in lines)
+
+
+@pytest.mark.parametrize("drawn", ["4447299389620346", "be82c180a02aa8f0"])
+async def test_no_draw_looks_like_a_secret_to_it(drawn, tmp_path, monkeypatch):
+    """As a number of a card and one of a Belgian account do, about one draw in ten thousand."""
+    monkeypatch.setattr("echoic.cli.doctor.secrets", SimpleNamespace(token_hex=lambda _: drawn))
+    checkup = Checkup(Settings(store=f"sqlite:///{tmp_path}/echoic.db", embedder="lexical"))
+    await checkup.run()
+    assert not [step for step in checkup.steps if not step.well]
 
 
 def _no_privilege():

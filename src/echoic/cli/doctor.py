@@ -123,7 +123,9 @@ class Checkup:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._name = f"echoic-doctor-{secrets.token_hex(6)}"
-        self._said = f"I parked my car in the blue garage, bay {secrets.token_hex(8)}."
+        # figures may happen to be a card's or a bank account's, which are masked
+        bay = secrets.token_hex(8).translate(str.maketrans("0123456789", "ghjkmnpqrs"))
+        self._said = f"I parked my car in the blue garage, bay {bay}."
         self._embedder: DeferredEmbedder | None = None
         self._memory: MemoryService | None = None
         self.steps: list[DoctorStep] = []
